@@ -1,7 +1,6 @@
 #include "drivers/assembly/key_counts.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "tracefs/base/bytes.h"
@@ -56,7 +55,7 @@ KeyCounts::Layout KeyCounts::LayOut(const KeyCountsOptions& options) {
       histograms * tally::kHistogramBuckets * sizeof(uint64_t) + kMaxKeyBytes +
       sizeof(KeyCounts);
   const size_t each =
-      sizeof(Entry) + sizeof(uint64_t) + 4 * sizeof(uint32_t) +
+      sizeof(Entry) + sizeof(uint64_t) + HashIndex::MostBytesFor(1) +
       kPlannedKeyBytes +
       histograms * (sizeof(PieceIndex) + kPlannedPieces * (sizeof(Piece) + 2));
   Layout layout;
@@ -80,7 +79,7 @@ KeyCounts::KeyCounts(const KeyCountsOptions& options) : seed_(options.seed) {
   const Layout layout = LayOut(options);
   capacity_ = layout.capacity;
   entries_.reserve(capacity_);
-  slots_.resize(std::bit_ceil(2 * capacity_));
+  places_ = HashIndex(capacity_);
   weights_.reserve(capacity_);
   key_bytes_ = layout.key_bytes;
   keys_ = std::make_unique_for_overwrite<char[]>(key_bytes_);
@@ -102,8 +101,7 @@ KeyCounts::KeyCounts(const KeyCountsOptions& options) : seed_(options.seed) {
 
 size_t KeyCounts::footprint() const {
   size_t bytes = sizeof *this + entries_.capacity() * sizeof(Entry) +
-                 slots_.capacity() * sizeof(uint32_t) + key_bytes_ +
-                 piece_count_ * sizeof(Piece) +
+                 places_.bytes() + key_bytes_ + piece_count_ * sizeof(Piece) +
                  weights_.capacity() * sizeof(uint64_t) +
                  free_pieces_.capacity() * sizeof(uint16_t);
   for (size_t kind = 0; kind < kHistogramKinds; ++kind) {
@@ -127,15 +125,9 @@ uint64_t KeyCounts::Hash(std::string_view key) const {
   return Mix(hash ^ tail, kA);
 }
 
-// Where the key is, or where it belongs.
-uint32_t* KeyCounts::Slot(uint64_t hash, std::string_view key) {
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
-    uint32_t& slot = slots_[i];
-    if (slot == 0) return &slot;
-    const Entry& entry = entries_[slot - 1];
-    if (entry.hash == hash && KeyOf(entry) == key) return &slot;
-  }
+uint32_t KeyCounts::Find(std::string_view key, uint64_t hash) const {
+  return places_.Find(
+      hash, [&](uint32_t place) { return KeyOf(entries_[place]) == key; });
 }
 
 bool KeyCounts::HasRoom(size_t key_bytes, size_t pieces) const {
@@ -143,25 +135,27 @@ bool KeyCounts::HasRoom(size_t key_bytes, size_t pieces) const {
          free_pieces_.size() >= pieces;
 }
 
-size_t KeyCounts::FindOrMake(std::string_view key, uint64_t hash,
-                             uint64_t missed, size_t pieces) {
-  uint32_t* slot = Slot(hash, key);
-  if (*slot != 0 && free_pieces_.size() >= pieces) [[likely]] {
-    return *slot - 1;
-  }
+size_t KeyCounts::FindOrMake(std::string_view key, uint64_t missed,
+                             size_t pieces) {
+  const uint64_t hash = Hash(key);
+  uint32_t place = Find(key, hash);
+  const auto has_all = [&] {
+    return place != HashIndex::kNone && free_pieces_.size() >= pieces;
+  };
+  if (has_all()) [[likely]]
+    return place;
   while (!HasRoom(key.size(), pieces)) {
     Shed();
-    slot = Slot(hash, key);
-    if (*slot != 0 && free_pieces_.size() >= pieces) return *slot - 1;
+    place = Find(key, hash);
+    if (has_all()) return place;
   }
+  places_.Add(hash, static_cast<uint32_t>(entries_.size()));
   Entry& entry = entries_.emplace_back();
-  entry.hash = hash;
   entry.missed = missed + shed_;
   entry.key_offset = static_cast<uint32_t>(keys_used_);
   entry.key_size = static_cast<uint32_t>(key.size());
   std::memcpy(keys_.get() + keys_used_, key.data(), key.size());
   keys_used_ += key.size();
-  *slot = static_cast<uint32_t>(entries_.size());
   for (size_t kind = 0; kind < kHistogramKinds; ++kind) {
     if (indexes_[kind] != nullptr) indexes_[kind][entries_.size() - 1].fill(0);
   }
@@ -179,8 +173,7 @@ uint64_t& KeyCounts::Bucket(HistogramKind kind, size_t entry, uint16_t bucket) {
 }
 
 void KeyCounts::Add(std::string_view key, const CountSample& sample) {
-  const size_t place =
-      FindOrMake(key, Hash(key), 0, pieces_ == nullptr ? 0 : 2);
+  const size_t place = FindOrMake(key, 0, pieces_ == nullptr ? 0 : 2);
   Entry& entry = entries_[place];
   ++entry.weight;
   entry.counts.Add(sample);
@@ -208,9 +201,7 @@ void KeyCounts::Add(const KeyCounts& other) {
   for (size_t i = 0; i < other.entries_.size(); ++i) {
     const Entry& from = other.entries_[i];
     const std::string_view key = other.KeyOf(from);
-    // The hash is made again: the seeds may differ.
-    const size_t place =
-        FindOrMake(key, Hash(key), other.shed_, other.PiecesOf(i));
+    const size_t place = FindOrMake(key, other.shed_, other.PiecesOf(i));
     Entry& entry = entries_[place];
     entry.missed += from.missed - other.shed_;
     entry.weight += from.weight;
@@ -284,16 +275,9 @@ void KeyCounts::Shed() {
   }
   entries_.resize(kept);
   shed_ += median;
-  Reindex();
-}
-
-void KeyCounts::Reindex() {
-  std::fill(slots_.begin(), slots_.end(), 0);
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    size_t slot = entries_[i].hash & mask;
-    while (slots_[slot] != 0) slot = (slot + 1) & mask;
-    slots_[slot] = static_cast<uint32_t>(i + 1);
+  places_.Clear();
+  for (size_t i = 0; i < kept; ++i) {
+    places_.Add(Hash(KeyOf(entries_[i])), static_cast<uint32_t>(i));
   }
 }
 
@@ -310,7 +294,7 @@ void KeyCounts::Clear() {
   keys_used_ = 0;
   shed_ = 0;
   other_ = {};
-  std::fill(slots_.begin(), slots_.end(), 0);
+  places_.Clear();
   for (std::vector<uint64_t>& histogram : other_histograms_) {
     std::fill(histogram.begin(), histogram.end(), 0);
   }

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
 #include "tracefs/tally/histogram.h"
 
 namespace tracefs {
@@ -62,7 +63,6 @@ class KeyCounts {
   static constexpr size_t kHistogramKinds = 2;
 
   struct Entry {
-    uint64_t hash = 0;
     uint64_t weight = 0;
     uint64_t missed = 0;
     uint32_t key_offset = 0;
@@ -115,23 +115,19 @@ class KeyCounts {
   static Layout LayOut(const KeyCountsOptions& options);
   uint64_t Hash(std::string_view key) const;
   bool has(HistogramKind kind) const { return indexes_[kind] != nullptr; }
-  uint32_t* Slot(uint64_t hash, std::string_view key);
+  uint32_t Find(std::string_view key, uint64_t hash) const;
   // The place of a key that has room for it and `pieces` more pieces.
-  size_t FindOrMake(std::string_view key, uint64_t hash, uint64_t missed,
-                    size_t pieces);
+  size_t FindOrMake(std::string_view key, uint64_t missed, size_t pieces);
   bool HasRoom(size_t key_bytes, size_t pieces) const;
   void Shed();
   void MoveToOther(size_t entry);
-  void Reindex();
   uint64_t& Bucket(HistogramKind kind, size_t entry, uint16_t bucket);
   size_t PiecesOf(size_t entry) const;
 
   const uint64_t seed_;
   size_t capacity_;
   std::vector<Entry> entries_;
-  // Places in entries_ plus one, by hash, with linear probing; 0 = free. Twice
-  // as many as entries, or more: a power of two.
-  std::vector<uint32_t> slots_;
+  HashIndex places_;  // in entries_; never grows
   // One behind the other, in the order of entries_.
   std::unique_ptr<char[]> keys_;
   size_t key_bytes_ = 0;

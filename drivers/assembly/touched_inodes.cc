@@ -1,64 +1,37 @@
 #include "drivers/assembly/touched_inodes.h"
 
-#include <utility>
-
 namespace tracefs {
-namespace {
 
-constexpr uint64_t kNone = 0;
-constexpr uint64_t kRemoved = 1;
-constexpr size_t kLeast = 64;
-
-}  // namespace
-
-// Where it is, or where it may be put. There is always a free place.
 size_t TouchedInodes::Shard::Find(uint64_t inode) const {
-  const size_t mask = places.size() - 1;
-  size_t at = (Mix(inode) / kShards) & mask;
-  while (places[at] != kNone && places[at] != inode) at = (at + 1) & mask;
-  return at;
-}
-
-void TouchedInodes::Shard::Grow() {
-  std::vector<uint64_t> old = std::exchange(
-      places,
-      std::vector<uint64_t>(places.empty() ? kLeast : places.size() * 2));
-  used = 0;
-  for (const uint64_t inode : old) {
-    if (inode == kNone || inode == kRemoved) continue;
-    places[Find(inode)] = inode;
-    ++used;
-  }
+  return inodes.Find(HashOf(inode),
+                     [inode](uint64_t known) { return known == inode; });
 }
 
 bool TouchedInodes::Add(uint64_t inode) {
-  if (inode <= kRemoved) return false;
+  if (inode == 0) return false;
   Shard& shard = ShardOf(inode);
   const std::lock_guard lock(shard.mutex);
-  if (shard.used * 2 >= shard.places.size()) {
-    if (shard.used >= kMostOfShard) return false;
-    shard.Grow();
+  const size_t place = shard.Find(inode);
+  if (!shard.inodes.IsFree(place) || shard.inodes.size() >= kMostOfShard) {
+    return false;
   }
-  uint64_t& place = shard.places[shard.Find(inode)];
-  if (place == inode) return false;
-  place = inode;
-  ++shard.used;
+  shard.inodes.PutIn(place, inode, HashOf);
   return true;
 }
 
 void TouchedInodes::Remove(uint64_t inode) {
+  if (inode == 0) return;
   Shard& shard = ShardOf(inode);
   const std::lock_guard lock(shard.mutex);
-  if (inode <= kRemoved || shard.places.empty()) return;
-  uint64_t& place = shard.places[shard.Find(inode)];
-  if (place == inode) place = kRemoved;  // still used, until it grows
+  const size_t place = shard.Find(inode);
+  if (!shard.inodes.IsFree(place)) shard.inodes.TakeOut(place, HashOf);
 }
 
 bool TouchedInodes::Has(uint64_t inode) const {
-  if (inode <= kRemoved) return true;
+  if (inode == 0) return true;
   const Shard& shard = ShardOf(inode);
   const std::lock_guard lock(shard.mutex);
-  return !shard.places.empty() && shard.places[shard.Find(inode)] == inode;
+  return !shard.inodes.IsFree(shard.Find(inode));
 }
 
 }  // namespace tracefs

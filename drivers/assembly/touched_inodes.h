@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
+
+#include "tracefs/base/hash_table.h"
 
 namespace tracefs {
 
@@ -24,21 +25,21 @@ class TouchedInodes {
  private:
   static constexpr size_t kShards = 64;
   static constexpr size_t kMostOfShard = kMost / kShards;
-  // Open addressing, at most half full. 0: nothing; 1: what was removed. No
-  // file has these numbers but by accident, and then it is always touched.
+  // No file has the number 0 but by accident, and then it is always touched.
   struct alignas(64) Shard {
     mutable std::mutex mutex;
-    std::vector<uint64_t> places;  // guarded by mutex
-    size_t used = 0;               // guarded by mutex
+    HashTable<uint64_t> inodes;  // guarded by mutex
 
+    // Its place, or the free one where it goes.
     size_t Find(uint64_t inode) const;
-    void Grow();
   };
 
   static uint64_t Mix(uint64_t inode) {
     inode *= 0x9e3779b97f4a7c15;
     return inode ^ (inode >> 32);
   }
+  // The low bits say which shard it is in.
+  static uint64_t HashOf(uint64_t inode) { return Mix(inode) / kShards; }
   Shard& ShardOf(uint64_t inode) { return shards_[Mix(inode) % kShards]; }
   const Shard& ShardOf(uint64_t inode) const {
     return shards_[Mix(inode) % kShards];

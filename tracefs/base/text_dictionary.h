@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
+
 namespace tracefs {
 
 // At most 2 GiB of text: who adds more looks at bytes() before. Used by one
@@ -20,7 +22,7 @@ class TextDictionary {
   // Nothing if it is not there.
   std::optional<uint32_t> Find(std::string_view text) const;
 
-  size_t size() const { return hashes_.size(); }
+  size_t size() const { return offsets_.size() - 1; }
   std::string_view At(size_t number) const {
     const auto begin = static_cast<size_t>(offsets_[number]);
     return std::string_view(bytes_).substr(
@@ -31,18 +33,13 @@ class TextDictionary {
   // Bytes of memory, about.
   size_t footprint() const {
     return bytes_.capacity() + offsets_.capacity() * sizeof(int32_t) +
-           (hashes_.capacity() + slots_.capacity()) * sizeof(uint32_t);
+           numbers_.bytes();
   }
 
  private:
-  // The slot that has the text, or a free one.
-  size_t SlotOf(std::string_view text, uint32_t hash) const;
-  void Grow();
-
   std::string bytes_;
   std::vector<int32_t> offsets_ = {0};
-  std::vector<uint32_t> hashes_;  // of each text
-  std::vector<uint32_t> slots_;   // number + 1; 0 = free; a power of two
+  HashIndex numbers_;
 };
 
 }  // namespace tracefs

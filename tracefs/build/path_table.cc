@@ -31,8 +31,7 @@ bool IsPlain(std::string_view path) {
 // Names come from the makers of the files: without the seed, an attacker could
 // make all of them meet in one slot.
 PathTable::PathTable()
-    : slots_(1024, kNone),
-      seed_((uint64_t{std::random_device()()} << 32) | std::random_device()()) {
+    : seed_((uint64_t{std::random_device()()} << 32) | std::random_device()()) {
   nodes_.push_back({kNone, kNone, kNone, 0, 0});
 }
 
@@ -44,37 +43,23 @@ uint64_t PathTable::Hash(Id parent, std::string_view name) const {
 }
 
 PathTable::Id PathTable::Lookup(Id parent, std::string_view name) const {
-  const size_t mask = slots_.size() - 1;
-  for (size_t slot = Hash(parent, name) & mask;; slot = (slot + 1) & mask) {
-    const Id id = slots_[slot];
-    if (id == kNone) return kNone;
-    if (nodes_[id].parent == parent && Name(id) == name) return id;
-  }
+  static_assert(kNone == HashIndex::kNone);
+  return by_name_.Find(Hash(parent, name), [&](Id id) {
+    return nodes_[id].parent == parent && Name(id) == name;
+  });
 }
 
 PathTable::Id PathTable::Child(Id parent, std::string_view name) {
-  if (const Id known = Lookup(parent, name); known != kNone) return known;
-  if (nodes_.size() * 2 >= slots_.size()) Grow();
-  const Id id = static_cast<Id>(nodes_.size());
+  const auto fresh = static_cast<Id>(nodes_.size());
+  const Id id = by_name_.FindOrAdd(Hash(parent, name), fresh, [&](Id known) {
+    return nodes_[known].parent == parent && Name(known) == name;
+  });
+  if (id != fresh) return id;
   nodes_.push_back({parent, kNone, nodes_[parent].first_child,
                     static_cast<uint32_t>(name.size()), names_.size()});
   nodes_[parent].first_child = id;
   names_ += name;
-  const size_t mask = slots_.size() - 1;
-  size_t slot = Hash(parent, name) & mask;
-  while (slots_[slot] != kNone) slot = (slot + 1) & mask;
-  slots_[slot] = id;
   return id;
-}
-
-void PathTable::Grow() {
-  slots_.assign(slots_.size() * 2, kNone);
-  const size_t mask = slots_.size() - 1;
-  for (Id id = 1; id < nodes_.size(); ++id) {
-    size_t slot = Hash(nodes_[id].parent, Name(id)) & mask;
-    while (slots_[slot] != kNone) slot = (slot + 1) & mask;
-    slots_[slot] = id;
-  }
 }
 
 PathTable::Id PathTable::Intern(std::string_view path) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
+
 namespace tracefs::build {
 
 // Used by one thread.
@@ -53,11 +55,10 @@ class PathTable {
   uint64_t Hash(Id parent, std::string_view name) const;
   Id Lookup(Id parent, std::string_view name) const;
   Id Child(Id parent, std::string_view name);
-  void Grow();
 
   std::vector<Node> nodes_;
   std::string names_;
-  std::vector<Id> slots_;  // open addressing; a power of two, half empty
+  HashIndex by_name_;
   uint64_t seed_;
   // The directory of the last path: most are like the one before.
   std::string last_directory_;

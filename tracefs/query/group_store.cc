@@ -34,17 +34,15 @@ uint64_t HashOf(std::string_view key, uint64_t seed) {
   return MixedHash(hash ^ rest);
 }
 
-// What a key takes besides its bytes: there are two to four slots for each.
-constexpr size_t kEntryBytes = sizeof(GroupStore::Entry) + 4 * 8;
+// What a key takes besides its bytes.
+constexpr size_t kEntryBytes =
+    sizeof(GroupStore::Entry) + HashIndex::MostBytesFor(1);
 constexpr uint64_t kCheckEvery = 4096;
 
 }  // namespace
 
 GroupStore::GroupStore(size_t memory_bytes, bool details)
-    : memory_bytes_(memory_bytes),
-      details_(details),
-      seed_(RandomSeed()),
-      slots_(1024) {}
+    : memory_bytes_(memory_bytes), details_(details), seed_(RandomSeed()) {}
 
 size_t GroupStore::BytesOf(const Entry& entry) const {
   return kEntryBytes + (entry.key.size() > 15 ? entry.key.size() + 17 : 0) +
@@ -57,14 +55,11 @@ uint64_t GroupStore::Hash(std::string_view key) const {
   return HashOf(key, seed_);
 }
 
-void GroupStore::FetchSlot(uint64_t hash) const {
-  __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
-}
+void GroupStore::FetchSlot(uint64_t hash) const { places_.Fetch(hash); }
 
 void GroupStore::FetchEntry(uint64_t hash) const {
-  const Slot& slot = slots_[hash & (slots_.size() - 1)];
-  if (slot.taken == 0 || slot.tag != TagOf(hash)) return;
-  FetchPlace(slot.taken - 1, /*soon=*/false);
+  const uint32_t place = places_.Guess(hash);
+  if (place != HashIndex::kNone) FetchPlace(place, /*soon=*/false);
 }
 
 void GroupStore::FetchPlace(size_t place, bool soon) const {
@@ -78,32 +73,17 @@ void GroupStore::FetchPlace(size_t place, bool soon) const {
 }
 
 size_t GroupStore::Find(std::string_view key, uint64_t hash) {
-  const auto probe = [&] {
-    const size_t mask = slots_.size() - 1;
-    size_t at = hash & mask;
-    while (slots_[at].taken != 0) {
-      if (slots_[at].tag == TagOf(hash) &&
-          entries_[slots_[at].taken - 1].key == key) {
-        break;
-      }
-      at = (at + 1) & mask;
-    }
-    return at;
-  };
-  size_t at = probe();
-  if (slots_[at].taken != 0) return slots_[at].taken - 1;
-  if (key_bytes_ + kEntryBytes + key.size() > memory_bytes_) {
-    Shed();
-    at = probe();
-  }
+  const auto is = [&](uint32_t place) { return entries_[place].key == key; };
+  const uint32_t known = places_.Find(hash, is);
+  if (known != HashIndex::kNone) return known;
+  if (key_bytes_ + kEntryBytes + key.size() > memory_bytes_) Shed();
+  places_.Add(hash, static_cast<uint32_t>(entries_.size()));
   Entry& entry = entries_.emplace_back();
   entry.hash = hash;
   entry.missed = shed_;
   entry.key = key;
   if (details_) entry.details = std::make_unique<TallyDetails>();
   key_bytes_ += BytesOf(entry);
-  slots_[at] = {static_cast<uint32_t>(entries_.size()), TagOf(hash)};
-  if (2 * entries_.size() > slots_.size()) Reindex(2 * slots_.size());
   return entries_.size() - 1;
 }
 
@@ -151,25 +131,17 @@ void GroupStore::Shed() {
   shed_ += median;
   entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(kept),
                  entries_.end());
-  Reindex(1024);
+  places_.Clear();
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    places_.Add(entries_[i].hash, static_cast<uint32_t>(i));
+  }
 }
 
 void GroupStore::Clear() {
   ++generation_;
   entries_.clear();
   key_bytes_ = 0;
-  Reindex(1024);
-}
-
-void GroupStore::Reindex(size_t slots) {
-  while (slots < 2 * entries_.size() + 2) slots *= 2;
-  slots_.assign(slots, Slot());
-  const size_t mask = slots - 1;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    size_t at = entries_[i].hash & mask;
-    while (slots_[at].taken != 0) at = (at + 1) & mask;
-    slots_[at] = {static_cast<uint32_t>(i + 1), TagOf(entries_[i].hash)};
-  }
+  places_.Clear();
 }
 
 }  // namespace tracefs::query

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
 #include "tracefs/query/group_values.h"
 
 namespace tracefs::query {
@@ -70,16 +71,8 @@ class GroupStore {
 
  private:
   static constexpr size_t kNear = 2048;  // that fit in a cache
-  struct Slot {
-    uint32_t taken = 0;  // place + 1; 0 = free
-    uint32_t tag = 0;    // of the hash: where it differs, so do keys
-  };
-  static uint32_t TagOf(uint64_t hash) {
-    return static_cast<uint32_t>(hash >> 32);
-  }
 
   void Shed();
-  void Reindex(size_t slots);
   size_t BytesOf(const Entry& entry) const;
 
   const size_t memory_bytes_;
@@ -87,8 +80,8 @@ class GroupStore {
   const uint64_t seed_;
   Overflow on_full_;
   std::deque<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two
-  size_t key_bytes_ = 0;     // and details that were looked at
+  HashIndex places_;
+  size_t key_bytes_ = 0;  // and details that were looked at
   uint64_t checked_ = 0;
   uint64_t shed_ = 0;
   uint64_t generation_ = 0;

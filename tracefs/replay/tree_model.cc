@@ -38,16 +38,15 @@ NodeId TreeModel::ByInode(uint64_t inode) const {
 }
 
 void TreeModel::SetInode(NodeId id, uint64_t inode) {
-  const auto hash_of = [this](uint32_t n) { return InodeHash(n); };
   const auto take = [&](NodeId from) {
-    by_inode_.Erase(InodeHash(from), from, hash_of);
+    by_inode_.Remove(Mix(nodes_[from].inode), from);
     nodes_[from].inode = 0;
   };
   if (nodes_[id].inode != 0) take(id);
   if (const NodeId other = ByInode(inode); other != kNoNode) take(other);
   nodes_[id].inode = inode;
   if (inode == 0) return;
-  by_inode_.Insert(Mix(inode), id, hash_of);
+  by_inode_.Add(Mix(inode), id);
   if (IsDropped(inode)) dropped_[Mix(inode) % kMostDropped] = 0;
 }
 
@@ -72,13 +71,12 @@ void TreeModel::AddLink(NodeId parent, std::string_view name, NodeId node) {
   link.next = nodes_[node].first_link;
   link.name = name;
   nodes_[node].first_link = id;
-  by_name_.Insert(NameHash(parent, name), id,
-                  [this](uint32_t n) { return LinkHash(n); });
+  by_name_.Add(NameHash(parent, name), id);
 }
 
 void TreeModel::RemoveLink(LinkId id) {
-  by_name_.Erase(LinkHash(id), id, [this](uint32_t n) { return LinkHash(n); });
   Link& link = links_[id];
+  by_name_.Remove(NameHash(link.parent, link.name), id);
   LinkId* at = &nodes_[link.node].first_link;
   while (*at != id) at = &links_[*at].next;
   *at = link.next;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
 #include "tracefs/replay/action.h"
 
 namespace tracefs::replay {
@@ -19,70 +20,6 @@ using LinkId = uint32_t;
 inline constexpr NodeId kNoNode = UINT32_MAX;
 inline constexpr LinkId kNoLink = UINT32_MAX;
 inline constexpr NodeId kRootNode = 0;
-
-// A set of numbers that stand for things elsewhere: open addressing, 4 bytes a
-// place, at most two thirds full.
-class NumberSet {
- public:
-  static constexpr uint32_t kEmpty = UINT32_MAX;
-
-  // `is(number)` says whether that is the one looked for.
-  template <typename Is>
-  uint32_t Find(uint64_t hash, Is&& is) const {
-    if (places_.empty()) return kEmpty;
-    for (size_t i = hash & mask();; i = (i + 1) & mask()) {
-      if (places_[i] == kEmpty || is(places_[i])) return places_[i];
-    }
-  }
-  // `hash_of(number)` is that of what is there already.
-  template <typename HashOf>
-  void Insert(uint64_t hash, uint32_t number, HashOf&& hash_of) {
-    if ((size_ + 1) * 3 > places_.size() * 2) Grow(hash_of);
-    Place(hash, number);
-    ++size_;
-  }
-  template <typename HashOf>
-  void Erase(uint64_t hash, uint32_t number, HashOf&& hash_of) {
-    if (places_.empty()) return;
-    size_t i = hash & mask();
-    while (places_[i] != number) {
-      if (places_[i] == kEmpty) return;
-      i = (i + 1) & mask();
-    }
-    --size_;
-    // What stands behind moves up, so that nothing is cut off.
-    for (size_t j = (i + 1) & mask(); places_[j] != kEmpty;
-         j = (j + 1) & mask()) {
-      const size_t home = hash_of(places_[j]) & mask();
-      if (((j - home) & mask()) >= ((j - i) & mask())) {
-        places_[i] = places_[j];
-        i = j;
-      }
-    }
-    places_[i] = kEmpty;
-  }
-  size_t bytes() const { return places_.size() * sizeof(uint32_t); }
-
- private:
-  size_t mask() const { return places_.size() - 1; }
-  void Place(uint64_t hash, uint32_t number) {
-    size_t i = hash & mask();
-    while (places_[i] != kEmpty) i = (i + 1) & mask();
-    places_[i] = number;
-  }
-  template <typename HashOf>
-  void Grow(HashOf&& hash_of) {
-    std::vector<uint32_t> old(places_.empty() ? 64 : places_.size() * 2,
-                              kEmpty);
-    old.swap(places_);
-    for (const uint32_t number : old) {
-      if (number != kEmpty) Place(hash_of(number), number);
-    }
-  }
-
-  std::vector<uint32_t> places_;
-  size_t size_ = 0;
-};
 
 struct Node {
   uint64_t inode = 0;   // 0: not known
@@ -164,12 +101,8 @@ class TreeModel {
     x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15;
     return x ^ (x >> 29);
   }
-  uint64_t InodeHash(uint32_t id) const { return Mix(nodes_[id].inode); }
   static uint64_t NameHash(NodeId parent, std::string_view name) {
     return Mix(std::hash<std::string_view>()(name) + parent * 31ull);
-  }
-  uint64_t LinkHash(uint32_t id) const {
-    return NameHash(links_[id].parent, links_[id].name);
   }
 
   std::deque<Node> nodes_;
@@ -177,8 +110,8 @@ class TreeModel {
   std::vector<NodeId> free_nodes_;
   std::vector<LinkId> free_links_;
   std::vector<uint64_t> dropped_;  // numbers, by hash; empty before the first
-  NumberSet by_inode_;
-  NumberSet by_name_;
+  HashIndex by_inode_;
+  HashIndex by_name_;
   uint64_t last_serial_ = 0;
   size_t live_ = 0;
   size_t peak_ = 0;

@@ -15,11 +15,11 @@ double Share(uint64_t part, uint64_t total) {
 
 // Unlike that of a pointer the same everywhere, and well spread in its low
 // bits.
-uint32_t HashOf(NodeId parent, std::string_view name) {
+uint64_t HashOf(NodeId parent, std::string_view name) {
   const uint64_t text = std::hash<std::string_view>()(name);
-  uint64_t hash = (text ^ parent * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-  hash ^= hash >> 32;
-  return static_cast<uint32_t>(hash);
+  const uint64_t hash =
+      (text ^ parent * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+  return hash ^ hash >> 32;
 }
 
 }  // namespace
@@ -33,41 +33,18 @@ double LargestShare(const tally::Sums& part, const tally::Sums& total) {
 NameTree::NameTree(Limits limits) : limits_(limits) {
   nodes_.resize(1);
   nodes_[0].name = names_.Add("");
-  hashes_.push_back(0);
-  MakeSlots(1024);
-}
-
-void NameTree::MakeSlots(size_t count) {
-  slots_.assign(count, Slot());
-  for (size_t node = 1; node < nodes_.size(); ++node) {
-    size_t slot = hashes_[node] & (count - 1);
-    while (slots_[slot].taken != 0) slot = (slot + 1) & (count - 1);
-    slots_[slot] = {static_cast<uint32_t>(node + 1), hashes_[node]};
-  }
-}
-
-size_t NameTree::SlotOf(NodeId parent, std::string_view name,
-                        uint32_t hash) const {
-  size_t slot = hash & (slots_.size() - 1);
-  for (; slots_[slot].taken != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-    if (slots_[slot].hash != hash) continue;
-    const NodeId node = slots_[slot].taken - 1;
-    if (nodes_[node].parent == parent && NameOf(node) == name) break;
-  }
-  return slot;
 }
 
 NodeId NameTree::Child(NodeId parent, std::string_view name) {
-  const uint32_t hash = HashOf(parent, name);
-  const size_t slot = SlotOf(parent, name, hash);
-  if (slots_[slot].taken != 0) return slots_[slot].taken - 1;
-  const auto node = static_cast<NodeId>(nodes_.size());
-  slots_[slot] = {node + 1, hash};
+  const auto fresh = static_cast<NodeId>(nodes_.size());
+  const NodeId node =
+      by_name_.FindOrAdd(HashOf(parent, name), fresh, [&](NodeId known) {
+        return nodes_[known].parent == parent && NameOf(known) == name;
+      });
+  if (node != fresh) return node;
   nodes_.emplace_back();
   nodes_.back().parent = parent;
   nodes_.back().name = names_.Add(name);
-  hashes_.push_back(hash);
-  if (2 * nodes_.size() > slots_.size()) MakeSlots(2 * slots_.size());
   return node;
 }
 
@@ -162,6 +139,7 @@ std::vector<NodeId> NameTree::Fold() {
   // A number is never larger than it was: nodes move up where they are.
   TextDictionary names;
   points_ = 0;
+  by_name_.Clear();
   for (size_t i = 0; i < kept.size(); ++i) {
     const std::string_view name = NameOf(kept[i]);
     if (i != kept[i]) nodes_[i] = std::move(nodes_[kept[i]]);
@@ -169,12 +147,10 @@ std::vector<NodeId> NameTree::Fold() {
     node.name = names.Add(name);
     node.parent = now[node.parent];
     points_ += static_cast<int64_t>(node.series.size() + node.inside.size());
-    hashes_[i] = HashOf(node.parent, name);
+    if (i != 0) by_name_.Add(HashOf(node.parent, name), static_cast<NodeId>(i));
   }
   nodes_.resize(kept.size());
-  hashes_.resize(kept.size());
   names_ = std::move(names);
-  MakeSlots(slots_.size());
   return now;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
 #include "tracefs/base/text_dictionary.h"
 #include "tracefs/report/series.h"
 #include "tracefs/report/time_grid.h"
@@ -86,20 +87,10 @@ class NameTree {
   std::vector<NodeId> Heaviest(size_t most) const;
 
  private:
-  // The slot of that child, or the free one where it goes.
-  size_t SlotOf(NodeId parent, std::string_view name, uint32_t hash) const;
-  void MakeSlots(size_t count);
-
   const Limits limits_;
   std::vector<Node> nodes_;
   TextDictionary names_;
-  std::vector<uint32_t> hashes_;  // of parent and name, by node
-  // With the hash: where it differs, nothing else of the node is looked at.
-  struct Slot {
-    uint32_t taken = 0;  // node + 1; 0 = free
-    uint32_t hash = 0;
-  };
-  std::vector<Slot> slots_;  // a power of two, half of them free at least
+  HashIndex by_name_;
   int64_t points_ = 0;
   tally::Sums missed_;
 };

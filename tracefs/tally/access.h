@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
 #include "tracefs/event/event.h"
 #include "tracefs/tally/histogram.h"
 #include "tracefs/tally/transfer.h"
@@ -120,29 +121,34 @@ class OpenFiles {
       on_step(transfer, offset, run.Take(offset, transfer.bytes));
     }
     if (event.op != Op::release_ || event.before) return;
-    const size_t at = SlotOf(KeyOf(event, End::kFile, trace));
-    if (slots_[at].number == 0) return;
-    on_close(open_[slots_[at].number - 1].ways);
-    Remove(at);
+    const Key key = KeyOf(event, End::kFile, trace);
+    const uint32_t number = Find(key);
+    if (number == HashIndex::kNone) return;
+    on_close(open_[number].ways);
+    // The last one takes its place.
+    numbers_.Remove(HashOf(key), number);
+    if (number + 1 != open_.size()) {
+      numbers_.Renumber(HashOf(open_.back().key),
+                        static_cast<uint32_t>(open_.size() - 1), number);
+      open_[number] = open_.back();
+    }
+    open_.pop_back();
   }
   // The operation is taken soon: told some time before, and again a little
   // later (`soon`), what is known of its file comes meanwhile.
   void Fetch(const Event& event, size_t trace, bool soon) const {
     if (!Transfers(event.op)) return;
-    const uint32_t hash = HashOf(KeyOf(event, End::kFile, trace));
-    const Slot& slot = slots_[hash & (slots_.size() - 1)];
-    if (!soon) {
-      __builtin_prefetch(&slot);
-    } else if (slot.number != 0) {
-      __builtin_prefetch(&open_[slot.number - 1], 1);
-    }
+    const uint64_t hash = HashOf(KeyOf(event, End::kFile, trace));
+    if (!soon) return numbers_.Fetch(hash);
+    const uint32_t number = numbers_.Guess(hash);
+    if (number != HashIndex::kNone) __builtin_prefetch(&open_[number], 1);
   }
   // Ends all.
   template <typename OnClose>
   void Finish(OnClose on_close) {
     for (const Open& open : open_) on_close(open.ways);
     open_.clear();
-    slots_.assign(slots_.size(), {});
+    numbers_.Clear();
   }
   // Transfers through open files for which there was no room.
   uint64_t not_followed() const { return not_followed_; }
@@ -157,14 +163,10 @@ class OpenFiles {
     Key key;
     Ways ways;
   };
-  struct Slot {
-    uint32_t hash = 0;
-    uint32_t number = 0;  // in open_, plus 1; 0: free
-  };
-  static uint32_t HashOf(const Key& key) {
-    const uint64_t hash =
-        (key.inode ^ key.handle * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    return static_cast<uint32_t>(hash >> 32);
+  static uint64_t HashOf(const Key& key) {
+    return (key.inode ^ key.handle * 0x9e3779b97f4a7c15u) *
+               0xbf58476d1ce4e5b9u >>
+           32;
   }
   static Key KeyOf(const Event& event, End end, size_t trace) {
     const auto number = [&event](Field field) {
@@ -174,61 +176,22 @@ class OpenFiles {
             number(InodeField(end))};
   }
 
-  // The slot that has it, or a free one.
-  size_t SlotOf(const Key& key) const {
-    const size_t mask = slots_.size() - 1;
-    const uint32_t hash = HashOf(key);
-    size_t at = hash & mask;
-    while (
-        slots_[at].number != 0 &&
-        (slots_[at].hash != hash || open_[slots_[at].number - 1].key != key)) {
-      at = (at + 1) & mask;
-    }
-    return at;
+  uint32_t Find(const Key& key) const {
+    return numbers_.Find(
+        HashOf(key), [&](uint32_t number) { return open_[number].key == key; });
   }
   // Null: there is no room.
   Ways* FindOrAdd(const Key& key) {
-    size_t at = SlotOf(key);
-    if (slots_[at].number != 0) return &open_[slots_[at].number - 1].ways;
+    const uint32_t number = Find(key);
+    if (number != HashIndex::kNone) return &open_[number].ways;
     if (open_.size() >= kMost) return nullptr;
-    if (2 * open_.size() >= slots_.size()) {
-      Grow();
-      at = SlotOf(key);
-    }
+    numbers_.Add(HashOf(key), static_cast<uint32_t>(open_.size()));
     open_.push_back({key, {}});
-    slots_[at] = {HashOf(key), static_cast<uint32_t>(open_.size())};
     return &open_.back().ways;
-  }
-  void Grow() {
-    slots_.assign(2 * slots_.size(), {});
-    for (size_t i = 0; i < open_.size(); ++i) {
-      slots_[SlotOf(open_[i].key)] = {HashOf(open_[i].key),
-                                      static_cast<uint32_t>(i + 1)};
-    }
-  }
-  void Remove(size_t at) {
-    // The last one takes its place.
-    const uint32_t number = slots_[at].number;
-    if (number != open_.size()) {
-      slots_[SlotOf(open_.back().key)].number = number;
-      open_[number - 1] = open_.back();
-    }
-    open_.pop_back();
-    // What stands after a free slot is not found: those that would, move up.
-    const size_t mask = slots_.size() - 1;
-    size_t free = at;
-    for (size_t next = (at + 1) & mask; slots_[next].number != 0;
-         next = (next + 1) & mask) {
-      const size_t home = slots_[next].hash & mask;
-      if (((next - home) & mask) < ((next - free) & mask)) continue;
-      slots_[free] = slots_[next];
-      free = next;
-    }
-    slots_[free] = {};
   }
 
   std::vector<Open> open_;
-  std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of two
+  HashIndex numbers_;  // of open_
   uint64_t not_followed_ = 0;
 };
 

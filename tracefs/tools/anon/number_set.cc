@@ -2,12 +2,8 @@
 
 #include <sys/random.h>
 
-#include <utility>
-
 namespace tracefs::anonymize {
 namespace {
-
-constexpr unsigned kFirstBits = 6;
 
 // Times and inodes are rows of numbers at one distance, which one
 // multiplication would leave in heaps: MurmurHash3's last steps.
@@ -31,21 +27,13 @@ uint64_t NewSeed() {
 
 NumberSet::NumberSet() : seed_(NewSeed()) {}
 
-size_t NumberSet::PlaceOf(uint64_t number) const {
-  return static_cast<size_t>(Mixed(number ^ seed_) >> shift_);
+uint64_t NumberSet::HashOf(uint64_t number) const {
+  return Mixed(number ^ seed_);
 }
 
-size_t NumberSet::SlotOf(uint64_t number) const {
-  const size_t mask = slots_.size() - 1;
-  size_t at = PlaceOf(number);
-  while (slots_[at] != 0 && slots_[at] != number) at = (at + 1) & mask;
-  return at;
-}
-
-void NumberSet::SetAgain(size_t slot) {
-  if (IsAgain(slot)) return;
-  again_[slot / 64] |= uint64_t{1} << slot % 64;
-  ++again_count_;
+size_t NumberSet::Find(uint64_t number) const {
+  return numbers_.Find(HashOf(number),
+                       [number](uint64_t known) { return known == number; });
 }
 
 bool NumberSet::Add(uint64_t number) {
@@ -53,23 +41,31 @@ bool NumberSet::Add(uint64_t number) {
     zeros_ = zeros_ == 0 ? 1 : 2;
     return zeros_ == 1;
   }
-  if (slots_.empty()) Grow();
-  size_t slot = SlotOf(number);
-  if (slots_[slot] == number) {
-    SetAgain(slot);
+  const size_t place = Find(number);
+  if (!numbers_.IsFree(place)) {
+    if (!IsAgain(place)) ++again_count_;
+    SetAgain(place);
     return false;
   }
-  if (size_ >= kMax) {
+  if (numbers_.size() >= kMax) {
     full_ = true;
     return true;
   }
-  if (2 * size_ >= slots_.size()) {
-    Grow();
-    slot = SlotOf(number);
-  }
-  slots_[slot] = number;
-  ++size_;
+  PutIn(place, number);
   return true;
+}
+
+void NumberSet::PutIn(size_t place, uint64_t number) {
+  const auto hash_of = [this](uint64_t known) { return HashOf(known); };
+  if (!numbers_.IsFull()) return numbers_.PutIn(place, number, hash_of);
+  // All get other places.
+  std::vector<uint64_t> again;
+  for (size_t i = 0; i < numbers_.slots().size(); ++i) {
+    if (IsAgain(i)) again.push_back(numbers_.At(i));
+  }
+  numbers_.PutIn(place, number, hash_of);
+  again_.assign((numbers_.slots().size() + 63) / 64, 0);
+  for (const uint64_t known : again) SetAgain(Find(known));
 }
 
 void NumberSet::Settle() {
@@ -78,11 +74,10 @@ void NumberSet::Settle() {
 }
 
 void NumberSet::AddAll(const NumberSet& other) {
-  for (size_t slot = 0; slot < other.slots_.size(); ++slot) {
-    const uint64_t number = other.slots_[slot];
-    if (number == 0) continue;
-    AddSoon(number);
-    if (other.IsAgain(slot)) AddSoon(number);
+  for (size_t place = 0; place < other.numbers_.slots().size(); ++place) {
+    if (other.numbers_.IsFree(place)) continue;
+    AddSoon(other.numbers_.At(place));
+    if (other.IsAgain(place)) AddSoon(other.numbers_.At(place));
   }
   Settle();
   for (uint8_t i = 0; i < other.zeros_; ++i) Add(0);
@@ -91,21 +86,7 @@ void NumberSet::AddAll(const NumberSet& other) {
 
 bool NumberSet::Has(uint64_t number) const {
   if (number == 0) return zeros_ != 0;
-  return !slots_.empty() && slots_[SlotOf(number)] == number;
-}
-
-void NumberSet::Grow() {
-  const std::vector<uint64_t> slots = std::exchange(slots_, {});
-  const std::vector<uint64_t> again = std::exchange(again_, {});
-  shift_ = slots.empty() ? 64 - kFirstBits : shift_ - 1;
-  slots_.resize(size_t{1} << (64 - shift_));
-  again_.resize(slots_.size() / 64);
-  for (size_t old = 0; old < slots.size(); ++old) {
-    if (slots[old] == 0) continue;
-    const size_t slot = SlotOf(slots[old]);
-    slots_[slot] = slots[old];
-    again_[slot / 64] |= (again[old / 64] >> old % 64 & 1) << slot % 64;
-  }
+  return !numbers_.IsFree(Find(number));
 }
 
 }  // namespace tracefs::anonymize

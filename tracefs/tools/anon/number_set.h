@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tracefs/base/hash_table.h"
+
 namespace tracefs::anonymize {
 
 // Used by one thread. Memory: at most 16 MiB, and half of it again as it grows.
@@ -22,7 +24,7 @@ class NumberSet {
   // asked.
   void AddSoon(uint64_t number) {
     if (waiting_ == soon_.size()) Settle();
-    if (!slots_.empty()) __builtin_prefetch(&slots_[PlaceOf(number)]);
+    __builtin_prefetch(&numbers_.FirstFor(HashOf(number)));
     soon_[waiting_++] = number;
   }
   void Settle();
@@ -30,7 +32,7 @@ class NumberSet {
   void AddAll(const NumberSet& other);
   bool Has(uint64_t number) const;
 
-  size_t size() const { return size_ + (zeros_ != 0); }
+  size_t size() const { return numbers_.size() + (zeros_ != 0); }
   bool full() const { return full_; }
   // How many of them came once.
   size_t Singletons() const { return size() - again_count_ - (zeros_ > 1); }
@@ -38,27 +40,30 @@ class NumberSet {
   // But zero.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    for (const uint64_t number : slots_) {
+    for (const uint64_t number : numbers_.slots()) {
       if (number != 0) visit(number);
     }
   }
   // How many that is.
-  size_t not_zero() const { return size_; }
+  size_t not_zero() const { return numbers_.size(); }
 
  private:
-  size_t PlaceOf(uint64_t number) const;  // where to look first
-  size_t SlotOf(uint64_t number) const;
-  bool IsAgain(size_t slot) const { return again_[slot / 64] >> slot % 64 & 1; }
-  void SetAgain(size_t slot);
-  void Grow();
+  uint64_t HashOf(uint64_t number) const;
+  // Its place, or the free one where it goes.
+  size_t Find(uint64_t number) const;
+  bool IsAgain(size_t place) const {
+    return again_[place / 64] >> place % 64 & 1;
+  }
+  void SetAgain(size_t place) {
+    again_[place / 64] |= uint64_t{1} << place % 64;
+  }
+  void PutIn(size_t place, uint64_t number);
 
   uint64_t seed_;
-  std::vector<uint64_t> slots_;  // 0 = free; a power of two
-  std::vector<uint64_t> again_;  // a bit for each slot: it came again
-  unsigned shift_ = 64;          // of hashes to slots
-  size_t size_ = 0;              // but zero
-  size_t again_count_ = 0;       // likewise
-  uint8_t zeros_ = 0;            // 2: more than one
+  HashTable<uint64_t> numbers_;        // but zero
+  std::vector<uint64_t> again_ = {0};  // a bit for each place: it came again
+  size_t again_count_ = 0;             // but zero
+  uint8_t zeros_ = 0;                  // 2: more than one
   bool full_ = false;
   std::array<uint64_t, 32> soon_;
   size_t waiting_ = 0;  // in soon_
