@@ -27,6 +27,15 @@ struct ExportChoice {
   std::string_view help;  // with the default
 };
 
+// What more a format is. Of formats, a set of them.
+enum ExportTrait : uint8_t {
+  kIsJson = 1 << 0,      // --safe-numbers is for it
+  kHasColumns = 1 << 1,  // --columns is for it
+  // It follows processes: it gets their records whichever operations are
+  // chosen.
+  kFollowsProcesses = 1 << 2,
+};
+
 struct ExportFormat {
   std::string_view name;
   std::string_view summary;
@@ -34,13 +43,11 @@ struct ExportFormat {
                                     const ExportOptions& options);
   ExportKind kind = ExportKind::kLines;
   std::span<const ExportChoice> choices = {};
-  bool json = false;     // --safe-numbers is for it
-  bool columns = false;  // --columns is for it
+  uint8_t traits = 0;
   // A choice that, set to "yes", makes it one of kFolder.
   std::string_view folder_choice = {};
-  // It follows processes: it gets their records whichever operations are
-  // chosen.
-  bool processes = false;
+
+  bool Has(ExportTrait trait) const { return (traits & trait) != 0; }
 };
 
 // As it is with these choices.

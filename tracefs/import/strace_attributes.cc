@@ -19,8 +19,7 @@ void StracePass::Setattr(NodeId node, uint32_t valid, Event* event) {
   Emit(event);
 }
 
-// variant: kPlain chmod, kAt fchmodat, kFd fchmod
-void StracePass::DoMode(int variant) {
+void StracePass::DoMode(uint32_t variant) {
   if (!ok()) {
     if (!IsKernels()) LeaveOut("changes of attributes that were refused");
     return;
@@ -43,8 +42,7 @@ void StracePass::DoMode(int variant) {
   Setattr(node, FATTR_MODE, &event);
 }
 
-// variant: kPlain chown, kAt fchownat, kFd fchown, kLinkItself lchown
-void StracePass::DoOwner(int variant) {
+void StracePass::DoOwner(uint32_t variant) {
   if (!ok()) {
     if (!IsKernels()) LeaveOut("changes of attributes that were refused");
     return;
@@ -76,16 +74,16 @@ void StracePass::DoOwner(int variant) {
   if (valid != 0) Setattr(node, valid, &event);
 }
 
-// variant: 0 utime, 1 utimensat, 2 utimes, 3 futimesat
-void StracePass::DoTimes(int variant) {
+// kStruct: utime, which has seconds in a struct.
+void StracePass::DoTimes(uint32_t variant) {
   if (!ok()) {
     if (!IsKernels()) LeaveOut("changes of attributes that were refused");
     return;
   }
-  const bool at = variant == 1 || variant == 3;
+  const bool at = (variant & kAt) != 0;
   const std::string_view times = arg(at ? 2 : 1);
-  const bool follow =
-      variant != 1 || (DecodeFlags(arg(3)) & AT_SYMLINK_NOFOLLOW) == 0;
+  const bool follow = (variant & kFlags) == 0 ||
+                      (DecodeFlags(arg(3)) & AT_SYMLINK_NOFOLLOW) == 0;
   NodeId node = kNoNode;
   if (at && (arg(1) == "NULL" || arg(1) == "\"\"")) {
     if (const OpenFilePtr file = FileAt(0)) node = file->node;
@@ -106,7 +104,7 @@ void StracePass::DoTimes(int variant) {
                                kBillion * 9);
   };
   const auto now = static_cast<int64_t>(begin_ns_);
-  if (variant == 0 && times.starts_with('{')) {
+  if (variant == kStruct && times.starts_with('{')) {
     set(true, seconds(Member(times, "actime")) * kBillion);
     set(false, seconds(Member(times, "modtime")) * kBillion);
   } else if (times.starts_with('[')) {
@@ -132,8 +130,7 @@ void StracePass::DoTimes(int variant) {
   if (valid != 0) Setattr(node, valid, &event);
 }
 
-// variant: kPlain truncate, kFd ftruncate
-void StracePass::DoTruncate(int variant) {
+void StracePass::DoTruncate(uint32_t variant) {
   if (!ok()) {
     if (!IsKernels()) LeaveOut("changes of attributes that were refused");
     return;
@@ -159,34 +156,33 @@ void StracePass::DoTruncate(int variant) {
   Setattr(node, valid, &event);
 }
 
-// variant: 0 set, 1 get, 2 list, 3 remove; + 0 by path, 10 of links, 20 by
-// descriptor
-void StracePass::DoXattr(int variant) {
+// kGet, kList, kRemove, or none of them: sets.
+void StracePass::DoXattr(uint32_t variant) {
   if (!ok() && (IsKernels() || error_ == ENOENT)) return;
-  const int what = variant % 10;
-  const int how = variant / 10;
   NodeId node = kNoNode;
-  if (how == 2) {
+  if ((variant & kFd) != 0) {
     if (const OpenFilePtr file = FileAt(0)) node = file->node;
   } else {
     const std::string path = PathOf(0, -1);
-    const Spot spot = Reach(path, how == 0, S_IFREG | 0644);
+    const Spot spot = Reach(path, (variant & kLinkItself) == 0, S_IFREG | 0644);
     node = spot.node;
   }
   if (node == kNoNode) return;
-  constexpr Op kOps[] = {Op::setxattr_, Op::getxattr_, Op::listxattr_,
-                         Op::removexattr_};
-  Event event = Make(kOps[what]);
+  const Op op = (variant & kGet) != 0      ? Op::getxattr_
+                : (variant & kList) != 0   ? Op::listxattr_
+                : (variant & kRemove) != 0 ? Op::removexattr_
+                                           : Op::setxattr_;
+  Event event = Make(op);
   About(node, &event);
   std::string name;
   bool cut = false;
-  if (what != 2) {
+  if (op != Op::listxattr_) {
     if (!DecodeString(arg(1), &name, &cut) || cut) return;
     event.xattr_name = name;
   }
-  const size_t size_at = what == 2 ? 2 : 3;
-  if (what != 3) event.Set(Field::kLength, Unsigned(size_at));
-  if (what == 0) {
+  const size_t size_at = op == Op::listxattr_ ? 2 : 3;
+  if (op != Op::removexattr_) event.Set(Field::kLength, Unsigned(size_at));
+  if (op == Op::setxattr_) {
     event.Set(Field::kFlags, DecodeFlags(arg(4)));
     if (TakeData(2, /*vector=*/false, Unsigned(3)) &&
         data_.size() == Unsigned(3)) {

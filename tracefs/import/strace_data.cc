@@ -12,11 +12,11 @@
 
 namespace tracefs::import {
 
-// variant: 0 close, 1 close_range
-void StracePass::DoClose(int variant) {
+// kOther: close_range.
+void StracePass::DoClose(uint32_t variant) {
   DescriptorArgument given;
   if (!ok() || !DecodeDescriptor(arg(0), &given)) return;
-  if (variant == 0) return Detach(given.number);
+  if (variant != kOther) return Detach(given.number);
   constexpr uint64_t kCloseOnExec = 4;
   const auto last = static_cast<uint64_t>(DecodeNumber(arg(1)).value_or(0));
   auto& slots = thread_->descriptors->slots;
@@ -32,8 +32,7 @@ void StracePass::DoClose(int variant) {
   }
 }
 
-// variant: 0 dup, 1 dup2, 2 dup3
-void StracePass::DoDup(int variant) {
+void StracePass::DoDup(uint32_t variant) {
   if (!ok()) return;
   const OpenFilePtr file = FileAt(0);
   DescriptorArgument made;
@@ -42,10 +41,10 @@ void StracePass::DoDup(int variant) {
   if (DecodeDescriptor(arg(0), &from) && from.number == made.number) return;
   if (file == nullptr) return Detach(made.number);
   Attach(made.number, file,
-         variant == 2 && (DecodeFlags(arg(2)) & O_CLOEXEC) != 0);
+         variant == kFlags && (DecodeFlags(arg(2)) & O_CLOEXEC) != 0);
 }
 
-void StracePass::DoFcntl(int /*variant*/) {
+void StracePass::DoFcntl(uint32_t /*variant*/) {
   const std::string_view what = arg(1);
   if (what == "F_DUPFD" || what == "F_DUPFD_CLOEXEC") {
     DescriptorArgument made;
@@ -103,7 +102,7 @@ void StracePass::DoFcntl(int /*variant*/) {
   Emit(&event);
 }
 
-void StracePass::DoFlock(int /*variant*/) {
+void StracePass::DoFlock(uint32_t /*variant*/) {
   if (!ok() && IsKernels()) return;
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
@@ -148,16 +147,15 @@ bool StracePass::TakeData(size_t i, bool vector, uint64_t most) {
   return !cut && data_.size() == most;
 }
 
-// variant: + 0 read, 1 pread, 2 readv, 3 preadv; + 10 of writes
-void StracePass::DoTransfer(int variant) {
-  const bool writes = variant >= 10;
-  const int how = variant % 10;
+void StracePass::DoTransfer(uint32_t variant) {
+  const bool writes = (variant & kWrites) != 0;
+  const bool vector = (variant & kVector) != 0;
   if (!ok() && IsKernels()) return;
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
   if (file->is_dir) return LeaveOut("reads of directories");
   uint64_t length = Unsigned(2);
-  if (how >= 2) {
+  if (vector) {
     length = 0;
     for (const std::string_view element : Elements(arg(1))) {
       length += static_cast<uint64_t>(
@@ -165,7 +163,7 @@ void StracePass::DoTransfer(int variant) {
     }
   }
   int64_t given = -1;
-  if (how % 2 == 1) given = DecodeNumber(arg(3)).value_or(-1);
+  if ((variant & kPlaced) != 0) given = DecodeNumber(arg(3)).value_or(-1);
   const bool own = given < 0;  // preadv2 may say -1
   uint64_t offset = own ? file->offset : static_cast<uint64_t>(given);
   replay::Node& node = tree_.node(file->node);
@@ -179,7 +177,7 @@ void StracePass::DoTransfer(int variant) {
   }
   const uint64_t done = ok() ? static_cast<uint64_t>(result_) : 0;
   const bool has_data =
-      (ok() || writes) && TakeData(1, how >= 2, ok() ? done : length);
+      (ok() || writes) && TakeData(1, vector, ok() ? done : length);
   // A short read shows where the file ended.
   const bool was_there = node.initial || maybe_new_.contains(node.inode);
   if (first() && was_there && !writes && done != 0 && done < length &&
@@ -219,7 +217,7 @@ void StracePass::Moved(Op op, const OpenFilePtr& file, uint64_t offset,
   }
 }
 
-void StracePass::DoSeek(int /*variant*/) {
+void StracePass::DoSeek(uint32_t /*variant*/) {
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
   const std::string_view whence = arg(2);
@@ -236,14 +234,15 @@ void StracePass::DoSeek(int /*variant*/) {
   Emit(&event);
 }
 
-// variant: 0 copy_file_range, 1 sendfile
-void StracePass::DoCopy(int variant) {
+// kOther: sendfile, and not copy_file_range.
+void StracePass::DoCopy(uint32_t variant) {
   if (!ok()) {
     if (!IsKernels()) LeaveOut("copies that were refused");
     return;
   }
-  const OpenFilePtr from = FileAt(variant == 0 ? 0 : 1);
-  const OpenFilePtr to = FileAt(variant == 0 ? 2 : 0);
+  const bool range = variant != kOther;
+  const OpenFilePtr from = FileAt(range ? 0 : 1);
+  const OpenFilePtr to = FileAt(range ? 2 : 0);
   // "[10] => [20]"
   const auto offset_at = [this](size_t i, const OpenFilePtr& file) {
     const std::vector<std::string_view> given = Elements(arg(i));
@@ -253,13 +252,13 @@ void StracePass::DoCopy(int variant) {
     return static_cast<uint64_t>(DecodeNumber(given[0]).value_or(0));
   };
   const auto done = static_cast<uint64_t>(result_);
-  const size_t from_at = variant == 0 ? 1 : 2;
+  const size_t from_at = range ? 1 : 2;
   const uint64_t offset = offset_at(from_at, from);
-  const uint64_t offset_out = variant == 0    ? offset_at(3, to)
+  const uint64_t offset_out = range           ? offset_at(3, to)
                               : to == nullptr ? 0
                                               : to->offset;
   if (done == 0) return;  // the end: no file system is asked
-  if (variant == 0 && from != nullptr && to != nullptr) {
+  if (range && from != nullptr && to != nullptr) {
     Event event = Make(Op::copy_file_range_);
     About(from->node, &event);
     event.Set(Field::kFh, from->fh);
@@ -282,12 +281,12 @@ void StracePass::DoCopy(int variant) {
   if (from != nullptr && Elements(arg(from_at)).empty()) {
     from->offset = offset + done;
   }
-  if (to != nullptr && (variant == 1 || Elements(arg(3)).empty())) {
+  if (to != nullptr && (!range || Elements(arg(3)).empty())) {
     to->offset = offset_out + done;
   }
 }
 
-void StracePass::DoFallocate(int /*variant*/) {
+void StracePass::DoFallocate(uint32_t /*variant*/) {
   if (!ok() && IsKernels()) return;
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
@@ -305,19 +304,19 @@ void StracePass::DoFallocate(int /*variant*/) {
   if (mode == 0) node.size = std::max(node.size, Unsigned(2) + Unsigned(3));
 }
 
-// variant: 0 fsync, 1 fdatasync
-void StracePass::DoSync(int variant) {
+// kOther: fdatasync.
+void StracePass::DoSync(uint32_t variant) {
   if (!ok() && IsKernels()) return;
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
   Event event = Make(file->is_dir ? Op::fsyncdir_ : Op::fsync_);
   About(file->node, &event);
   event.Set(Field::kFh, file->fh);
-  event.Set(Field::kFlags, variant);
+  event.Set(Field::kFlags, variant == kOther ? 1 : 0);
   Emit(&event);
 }
 
-void StracePass::DoList(int /*variant*/) {
+void StracePass::DoList(uint32_t /*variant*/) {
   if (!ok()) return;
   const OpenFilePtr file = FileAt(0);
   if (file == nullptr) return;
@@ -333,17 +332,16 @@ void StracePass::DoList(int /*variant*/) {
   file->offset += static_cast<uint64_t>(result_);
 }
 
-void StracePass::DoMap(int /*variant*/) {
+void StracePass::DoMap(uint32_t /*variant*/) {
   DescriptorArgument given;
   if (!ok() || !DecodeDescriptor(arg(4), &given) || given.number < 0) return;
   if (given.has_path && !tree_.Below(given.path)) return;
   LeaveOut("mmap: what was read and written through memory");
 }
 
-// variant: chdir, or fchdir
-void StracePass::DoFolder(int variant) {
+void StracePass::DoFolder(uint32_t variant) {
   if (!ok()) return;
-  if (variant != 0) {
+  if (variant == kFd) {
     DescriptorArgument given;
     if (DecodeDescriptor(arg(0), &given) && given.has_path) {
       thread_->surroundings->folder = given.path;
@@ -354,21 +352,20 @@ void StracePass::DoFolder(int variant) {
   if (!path.empty()) thread_->surroundings->folder = Normal(path);
 }
 
-void StracePass::DoUmask(int /*variant*/) {
+void StracePass::DoUmask(uint32_t /*variant*/) {
   thread_->surroundings->umask = static_cast<uint32_t>(Unsigned(0)) & 0777;
 }
 
-void StracePass::DoClone(int /*variant*/) {
+void StracePass::DoClone(uint32_t /*variant*/) {
   if (!ok() || result_ <= 0 || result_ > UINT32_MAX) return;
   Child(*thread_, static_cast<uint32_t>(result_), CloneFlagsOf(call_));
 }
 
-// variant: 0 execve, 1 execveat
-void StracePass::DoExec(int variant) {
+void StracePass::DoExec(uint32_t variant) {
   if (!ok()) return;
   std::string path;
   bool cut = false;
-  if (DecodeString(arg(static_cast<size_t>(variant)), &path, &cut)) {
+  if (DecodeString(arg(variant == kAt ? 1 : 0), &path, &cut)) {
     const std::string name = path.substr(path.rfind('/') + 1);
     CallerInfo& caller = thread_->caller;
     constexpr size_t kCommBytes = 15;  // as the kernel cuts it
@@ -392,6 +389,6 @@ void StracePass::DoExec(int variant) {
   }
 }
 
-void StracePass::DoNothing(int /*variant*/) {}
+void StracePass::DoNothing(uint32_t /*variant*/) {}
 
 }  // namespace tracefs::import

@@ -9,15 +9,17 @@
 
 namespace tracefs::import {
 
-// variant: 0 stat, 1 newfstatat, 2 fstat, 3 lstat, 4 statx
-void StracePass::DoStat(int variant) {
-  const bool at = variant == 1 || variant == 4;
-  const size_t flags_at = variant == 4 ? 2 : 3;
+// kStruct: statx.
+void StracePass::DoStat(uint32_t variant) {
+  const bool at = (variant & kAt) != 0;
+  const bool statx = (variant & kStruct) != 0;
+  const size_t flags_at = statx ? 2 : 3;
   const uint64_t flags = at ? DecodeFlags(arg(flags_at)) : 0;
-  const bool follow = variant != 3 && (flags & AT_SYMLINK_NOFOLLOW) == 0;
-  const std::string_view stat = arg(variant == 4 ? 4 : at ? 2 : 1);
+  const bool follow =
+      variant != kLinkItself && (flags & AT_SYMLINK_NOFOLLOW) == 0;
+  const std::string_view stat = arg(statx ? 4 : at ? 2 : 1);
   const bool by_descriptor =
-      variant == 2 || (at && (arg(1) == "\"\"" || arg(1) == "NULL"));
+      variant == kFd || (at && (arg(1) == "\"\"" || arg(1) == "NULL"));
   DescriptorArgument given;
   const bool folder = by_descriptor && at && DecodeDescriptor(arg(0), &given) &&
                       given.number == DescriptorArgument::kWorkingDirectory;
@@ -68,8 +70,7 @@ void StracePass::DoStat(int variant) {
   Emit(&event);
 }
 
-// variant: kPlain access, kAt faccessat
-void StracePass::DoAccess(int variant) {
+void StracePass::DoAccess(uint32_t variant) {
   const size_t path_at = variant == kAt ? 1 : 0;
   const std::string path = PathOf(path_at, variant == kAt ? 0 : -1);
   if (!ok() && IsKernels()) return;
@@ -82,7 +83,7 @@ void StracePass::DoAccess(int variant) {
   Emit(&event);
 }
 
-void StracePass::DoReadlink(int variant) {
+void StracePass::DoReadlink(uint32_t variant) {
   const size_t path_at = variant == kAt ? 1 : 0;
   const std::string path = PathOf(path_at, variant == kAt ? 0 : -1);
   if (!ok() && IsKernels()) return;
@@ -103,8 +104,7 @@ void StracePass::DoReadlink(int variant) {
   Emit(&event);
 }
 
-// variant: kPlain statfs, kFd fstatfs
-void StracePass::DoStatfs(int variant) {
+void StracePass::DoStatfs(uint32_t variant) {
   if (!ok()) return;
   NodeId node = kNoNode;
   if (variant == kFd) {

@@ -34,11 +34,11 @@ uint64_t DecodeDevice(std::string_view token) {
 
 }  // namespace
 
-// variant: 0 mkdir, 1 mkdirat, 2 symlink, 3 symlinkat, 4 mknod, 5 mknodat
-void StracePass::DoMake(int variant) {
+// kMakeLink, kMakeNode, or none of them: a directory.
+void StracePass::DoMake(uint32_t variant) {
   if (!ok() && IsKernels()) return;
-  const bool at = variant % 2 == 1;
-  const bool is_link = variant == 2 || variant == 3;
+  const bool at = (variant & kAt) != 0;
+  const bool is_link = (variant & kMakeLink) != 0;
   const size_t dir_at = is_link ? 1 : 0;
   const size_t path_at = dir_at + (at ? 1 : 0);
   std::string target;
@@ -47,7 +47,9 @@ void StracePass::DoMake(int variant) {
     return LeaveOut("a name that strace cut (-s)");
   }
   const std::string path = PathOf(path_at, at ? static_cast<int>(dir_at) : -1);
-  const Op op = variant < 2 ? Op::mkdir_ : is_link ? Op::symlink_ : Op::mknod_;
+  const Op op = is_link                      ? Op::symlink_
+                : (variant & kMakeNode) != 0 ? Op::mknod_
+                                             : Op::mkdir_;
   if (!ok()) {
     Spot spot = tree_.Find(path, /*follow=*/false);
     if (error_ == EEXIST) {
@@ -91,13 +93,13 @@ void StracePass::DoMake(int variant) {
   Emit(&event);
 }
 
-// variant: 0 unlink, 1 unlinkat, 2 rmdir
-void StracePass::DoRemove(int variant) {
+// kOther: rmdir.
+void StracePass::DoRemove(uint32_t variant) {
   if (!ok() && IsKernels()) return;
-  const bool at = variant == 1;
+  const bool at = variant == kAt;
   const std::string path = PathOf(at ? 1 : 0, at ? 0 : -1);
   const bool is_dir =
-      variant == 2 || (at && (DecodeFlags(arg(2)) & AT_REMOVEDIR) != 0);
+      variant == kOther || (at && (DecodeFlags(arg(2)) & AT_REMOVEDIR) != 0);
   if (error_ == ENOENT) return Missing(path, /*follow=*/false);
   const Spot spot =
       Reach(path, /*follow=*/false, is_dir ? S_IFDIR | 0755 : S_IFREG | 0644);
@@ -110,13 +112,12 @@ void StracePass::DoRemove(int variant) {
   if (ok()) tree_.Unlink(spot.parent, spot.name);
 }
 
-// variant: 0 rename, 1 renameat, 2 renameat2
-void StracePass::DoRename(int variant) {
+void StracePass::DoRename(uint32_t variant) {
   if (!ok() && IsKernels()) return;
-  const bool at = variant != 0;
+  const bool at = (variant & kAt) != 0;
   const std::string from = PathOf(at ? 1 : 0, at ? 0 : -1);
   const std::string to = PathOf(at ? 3 : 1, at ? 2 : -1);
-  const uint64_t flags = variant == 2 ? DecodeFlags(arg(4)) : 0;
+  const uint64_t flags = (variant & kFlags) != 0 ? DecodeFlags(arg(4)) : 0;
   if (from.empty() || to.empty()) return;
   if (error_ == ENOENT) return Missing(from, /*follow=*/false);
   const Spot moved = Reach(from, /*follow=*/false, S_IFREG | 0644);
@@ -154,8 +155,7 @@ void StracePass::DoRename(int variant) {
   }
 }
 
-// variant: kPlain link, kAt linkat
-void StracePass::DoLink(int variant) {
+void StracePass::DoLink(uint32_t variant) {
   if (!ok() && IsKernels()) return;
   const bool at = variant == kAt;
   const uint64_t flags = at ? DecodeFlags(arg(4)) : 0;

@@ -15,17 +15,17 @@ constexpr uint32_t kOpenOnly = O_CREAT | O_EXCL | O_NOCTTY;
 
 }  // namespace
 
-// variant: 0 open, 1 openat, 2 creat, 3 openat2
-void StracePass::DoOpen(int variant) {
-  const bool at = variant == 1 || variant == 3;
+// kOther: creat, which has no flags.
+void StracePass::DoOpen(uint32_t variant) {
+  const bool at = (variant & kAt) != 0;
   const size_t path_at = at ? 1 : 0;
   const size_t flags_at = path_at + 1;
   std::string path = PathOf(path_at, at ? 0 : -1);
   uint32_t flags = O_CREAT | O_WRONLY | O_TRUNC;
   auto mode = static_cast<uint32_t>(Unsigned(path_at + 2));
-  if (variant == 2) {
+  if (variant == kOther) {
     mode = static_cast<uint32_t>(Unsigned(1));
-  } else if (variant == 3) {
+  } else if ((variant & kStruct) != 0) {
     flags = static_cast<uint32_t>(DecodeFlags(Member(arg(flags_at), "flags")));
     mode = static_cast<uint32_t>(DecodeFlags(Member(arg(flags_at), "mode")));
   } else {

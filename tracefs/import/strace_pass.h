@@ -86,14 +86,30 @@ class StracePass {
   bool is_relative() const { return is_relative_; }
 
  private:
-  // Which arguments a call has where: with a directory's descriptor before each
-  // path, or not; or a descriptor alone.
-  enum Variant { kPlain, kAt, kFd, kLinkItself };
-  using Handler = void (StracePass::*)(int variant);
+  // How a call differs from the plain one of its family.
+  enum Variant : uint32_t {
+    kPlain = 0,
+    kAt = 1 << 0,          // a directory's descriptor before each path
+    kFd = 1 << 1,          // a descriptor instead of a path
+    kLinkItself = 1 << 2,  // a link is not followed
+    kFlags = 1 << 3,       // flags at the end
+    kStruct = 1 << 4,      // a struct has what is arguments elsewhere
+    kWrites = 1 << 5,
+    kVector = 1 << 6,  // of pieces
+    kPlaced = 1 << 7,  // says where in the file
+    kOther = 1 << 8,   // the other one of two: see the handler
+    // Of several.
+    kMakeLink = 1 << 9,
+    kMakeNode = 1 << 10,
+    kGet = 1 << 11,
+    kList = 1 << 12,
+    kRemove = 1 << 13,
+  };
+  using Handler = void (StracePass::*)(uint32_t variant);
   struct Row {
     std::string_view name;
     Handler handler;
-    int variant;
+    uint32_t variant = kPlain;
   };
   static const Row kRows[];
   static const std::unordered_map<std::string_view, Row>& Rows();
@@ -148,37 +164,37 @@ class StracePass {
   bool TakeData(size_t i, bool vector, uint64_t most);
 
   // --- Calls, by family.
-  void DoOpen(int variant);
+  void DoOpen(uint32_t variant);
   void OpenFailed(const std::string& path, uint32_t flags);
-  void DoClose(int variant);
-  void DoDup(int variant);
-  void DoFcntl(int variant);
-  void DoTransfer(int variant);
-  void DoSeek(int variant);
-  void DoCopy(int variant);
-  void DoStat(int variant);
-  void DoAccess(int variant);
-  void DoReadlink(int variant);
-  void DoMake(int variant);
-  void DoRemove(int variant);
-  void DoRename(int variant);
-  void DoLink(int variant);
-  void DoMode(int variant);
-  void DoOwner(int variant);
-  void DoTimes(int variant);
-  void DoTruncate(int variant);
-  void DoFallocate(int variant);
-  void DoSync(int variant);
-  void DoList(int variant);
-  void DoStatfs(int variant);
-  void DoXattr(int variant);
-  void DoFlock(int variant);
-  void DoMap(int variant);
-  void DoFolder(int variant);
-  void DoUmask(int variant);
-  void DoClone(int variant);
-  void DoExec(int variant);
-  void DoNothing(int variant);
+  void DoClose(uint32_t variant);
+  void DoDup(uint32_t variant);
+  void DoFcntl(uint32_t variant);
+  void DoTransfer(uint32_t variant);
+  void DoSeek(uint32_t variant);
+  void DoCopy(uint32_t variant);
+  void DoStat(uint32_t variant);
+  void DoAccess(uint32_t variant);
+  void DoReadlink(uint32_t variant);
+  void DoMake(uint32_t variant);
+  void DoRemove(uint32_t variant);
+  void DoRename(uint32_t variant);
+  void DoLink(uint32_t variant);
+  void DoMode(uint32_t variant);
+  void DoOwner(uint32_t variant);
+  void DoTimes(uint32_t variant);
+  void DoTruncate(uint32_t variant);
+  void DoFallocate(uint32_t variant);
+  void DoSync(uint32_t variant);
+  void DoList(uint32_t variant);
+  void DoStatfs(uint32_t variant);
+  void DoXattr(uint32_t variant);
+  void DoFlock(uint32_t variant);
+  void DoMap(uint32_t variant);
+  void DoFolder(uint32_t variant);
+  void DoUmask(uint32_t variant);
+  void DoClone(uint32_t variant);
+  void DoExec(uint32_t variant);
+  void DoNothing(uint32_t variant);
 
   bool first() const { return out_ == nullptr; }
   void LeaveOut(std::string_view what) { counts_->left_out.Add(what); }

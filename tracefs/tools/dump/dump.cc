@@ -147,7 +147,7 @@ class Dumper {
         exporter_->WriteProcess(process);
       };
     }
-    if (FindExportFormat(options_.format)->processes) {
+    if (FindExportFormat(options_.format)->Has(kFollowsProcesses)) {
       sinks.process = [this](const ProcessRecord& process) {
         exporter_->WriteProcess(process);
       };

@@ -169,7 +169,7 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
     }
   }
   if (given.Has("columns") && !result->query) {
-    if (!format.columns) {
+    if (!format.Has(kHasColumns)) {
       return Status::Invalid("--columns: --format " + result->format +
                              " has none to choose");
     }
@@ -178,7 +178,7 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
     result->exported.columns = *std::move(columns);
   }
   result->safe_numbers = given.Has("safe-numbers");
-  if (result->safe_numbers && !format.json) {
+  if (result->safe_numbers && !format.Has(kIsJson)) {
     return Status::Invalid("--safe-numbers: --format " + result->format +
                            " is not JSON");
   }
