@@ -6,6 +6,7 @@
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/pictures.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -36,7 +37,7 @@ class Pauses final : public Analysis {
     if (!known) return;
     const uint64_t key =
         MixedHash(event.Get(Field::kPid) + (uint64_t{trace} << 32));
-    const uint64_t end = now + event.Get(Field::kLatency);
+    const uint64_t end = tally::AddTo(now, event.Get(Field::kLatency));
     const auto at = ends_.find(key);
     if (at == ends_.end()) {
       if (ends_.size() < kMostPausing) {
@@ -61,7 +62,7 @@ class Pauses final : public Analysis {
       table->notes.push_back(std::to_string(count) + " operations " + what);
     };
     note(&gaps, back_,
-         "began before the one they came behind: the clock went "
+         "began before the one they came after: the clock went "
          "back");
     Table thinks = HistogramTable(thinks_, Unit::kDuration, cuts_);
     thinks.title = "between operations of a process";

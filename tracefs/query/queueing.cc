@@ -59,7 +59,7 @@ class Depth {
 
 class Queueing final : public Analysis {
  public:
-  void Take(const format::Record& record, size_t /*trace*/) override {
+  void Take(const format::Record& record, size_t trace) override {
     const Event& event = record.event;
     if (!HasRun(record) || !event.Has(Field::kLatency) ||
         record.time_resolution_ns == 0) {
@@ -68,12 +68,15 @@ class Queueing final : public Analysis {
     const uint64_t end =
         tally::AddTo(record.real_ns, event.Get(Field::kLatency));
     all_.Take(record.real_ns, end);
+    // Hosts give the same numbers to different processes.
     const auto pid = static_cast<uint32_t>(NumberOr0(event, Field::kPid));
-    if (processes_.size() >= kMostQueueing && !processes_.contains(pid)) {
+    const uint64_t key = uint64_t{trace} << 32 | pid;
+    if (processes_.size() >= kMostQueueing && !processes_.contains(key)) {
       ++not_followed_;
       return;
     }
-    Process& process = processes_[pid];
+    Process& process = processes_[key];
+    process.pid = pid;
     if (process.comm.empty()) process.comm = record.Text(Field::kComm);
     process.depth.Take(record.real_ns, end);
   }
@@ -101,9 +104,10 @@ class Queueing final : public Analysis {
                          {"count", Unit::kNumber, true},
                          {"overlapping", Unit::kNumber, true},
                          {"deepest", Unit::kNumber}};
-    for (auto& [pid, process] : processes_) {
+    for (auto& [key, process] : processes_) {
       if (process.depth.overlapping() == 0) continue;
-      processes.rows.push_back({Value::Text(process.comm), Value::Number(pid),
+      processes.rows.push_back({Value::Text(process.comm),
+                                Value::Number(process.pid),
                                 Value::Number(process.depth.ops()),
                                 Value::Number(process.depth.overlapping()),
                                 Value::Number(process.depth.deepest())});
@@ -118,11 +122,12 @@ class Queueing final : public Analysis {
 
  private:
   struct Process {
+    uint32_t pid = 0;
     std::string comm;
     Depth depth;
   };
   Depth all_;
-  std::unordered_map<uint32_t, Process> processes_;
+  std::unordered_map<uint64_t, Process> processes_;  // by trace and pid
   uint64_t not_followed_ = 0;
 };
 
