@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 
+import commands
 import suites as tests
 from workshop import ROOT, WORK, Workshop, environment, run
 
@@ -50,6 +51,11 @@ class Fault:
     @property
     def key(self) -> str:
         return self.row["key"]
+
+    def take(self, verdict: str, by: str) -> None:
+        """The verdict of further tests; what others reached was reached."""
+        if verdict != "not reached" or not self.verdict:
+            self.verdict, self.by = verdict, by
 
     def shown(self) -> str:
         after = self.row["after"] or "(left out)"
@@ -120,7 +126,8 @@ def numbers(files) -> dict[str, int]:
     compiled again only when it changed."""
     store = Store("numbers.json")
     for file in files:
-        store.rows.setdefault(file, len(store.rows) * MOST)
+        # 0 is what the program has before it has read the environment.
+        store.rows.setdefault(file, (len(store.rows) + 1) * MOST)
     store.save()
     return store.rows
 
@@ -172,7 +179,11 @@ def wanted_arguments(build: pathlib.Path) -> dict[str, list[str]]:
                 kept.append(word.replace(str(tree), str(ROOT)))
             elif word == "-isystem":
                 kept += [word, words[at + 1].replace(str(tree), str(ROOT))]
-        found[str(path.relative_to(tree))] = kept
+        # Files that compile together are one that includes them.
+        parts = re.findall(r'^#include "(/.*)"$', path.read_text(), re.M) \
+            if "Unity" in path.parts and path.exists() else [path]
+        for part in map(pathlib.Path, parts):
+            found[str(part.relative_to(tree))] = kept
     return found
 
 
@@ -192,10 +203,11 @@ class Planting:
     def configure(self) -> None:
         if not (self.shop.build / "build.ninja").exists():
             self.shop.copy()
-        options = ["-DTRACEFS_WHOLE_ROOMS=OFF", "-DTRACEFS_TESTS=ON",
+        options = ["-DTRACEFS_TESTS=ON",
                    "-DCMAKE_CXX_COMPILER_LAUNCHER="
                    f"{self.shop.tree / 'tests/mutants/compile'}"]
-        # As the developer's own build, whose objects ccache has.
+        # As the developer's own build, whose objects ccache has of every room
+        # but those with faults.
         cache = ROOT / "build" / "release" / "CMakeCache.txt"
         text = cache.read_text() if cache.exists() else ""
         for name in ("TRACEFS_WERROR", "CMAKE_EXE_LINKER_FLAGS"):
@@ -306,32 +318,34 @@ class Verdicts:
     does; others are asked again when a test changed."""
 
     def __init__(self, again: bool):
-        self.rows = {}
+        self.noticed, self.others = {}, {}
         if VERDICTS.exists() and not again:
             for line in VERDICTS.read_text().splitlines():
                 try:
                     row = json.loads(line)
                 except json.JSONDecodeError:
                     continue  # the run that wrote it was ended in its middle
-                self.rows[row["key"]] = row
+                name = row["key"], row["digest"]
+                if row["verdict"] == "noticed":
+                    self.noticed[name] = row
+                else:
+                    self.others[*name, row["judges"]] = row
         elif VERDICTS.exists():
             VERDICTS.unlink()
 
     def known(self, fault: Fault, judges: str) -> bool:
-        row = self.rows.get(fault.key)
-        if not row or row["digest"] != fault.file.digest:
-            return False
-        if row["verdict"] != "noticed" and row["judges"] != judges:
-            return False
-        fault.verdict, fault.by = row["verdict"], row["by"]
-        return True
+        name = fault.key, fault.file.digest
+        row = self.noticed.get(name) or self.others.get((*name, judges))
+        if row:
+            fault.take(row["verdict"], row["by"])
+        return bool(row)
 
-    def add(self, fault: Fault, judges: str) -> None:
+    def add(self, fault: Fault, verdict: str, by: str, judges: str) -> None:
+        fault.take(verdict, by)
         with VERDICTS.open("a") as file:
             file.write(json.dumps({
                 "key": fault.key, "digest": fault.file.digest,
-                "verdict": fault.verdict, "by": fault.by,
-                "judges": judges}) + "\n")
+                "verdict": verdict, "by": by, "judges": judges}) + "\n")
 
 
 def linked(room: str, shop: Workshop, among) -> list:
@@ -346,37 +360,91 @@ def linked(room: str, shop: Workshop, among) -> list:
     return found
 
 
-def judge_room(room, faults, own, further, verdicts, jobs) -> None:
-    equal = equal_ones()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for stage, suites in (("unit tests", own), ("other rooms' tests",
-                                                    further)):
-            open_ones = [f for f in faults if f.key not in equal
-                         and f.verdict != "noticed"]
-            if not suites or not open_ones:
-                continue
-            size = max(f.number for f in faults) + MOST
+def digest_of(parts) -> str:
+    return hashlib.sha256("".join(sorted(parts)).encode()).hexdigest()[:32]
+
+
+class Judge:
+    """Judges faults of rooms by tests that come ever nearer to the user."""
+
+    def __init__(self, planting, options):
+        self.planting, self.options = planting, options
+        self.equal = equal_ones()
+        self.verdicts = Verdicts(options.again)
+        self.registered = tests.registered(planting.shop.build)
+        self.size = max(m.base for m in planting.made.values()) + MOST
+
+    def build(self, suites) -> None:
+        targets = self.planting.shop.known_targets()
+        words = {w for s in suites for w in tests.targets(s)}
+        self.planting.build(sorted(words & targets))
+
+    def further(self, rooms) -> list:
+        """Unit tests that link one of the rooms, and suites that run commands,
+        with mounts and without."""
+        wanted = self.options.suites
+        if self.options.own:
+            return []
+        units = [s for s in self.registered.values() if tests.is_unit(s)]
+        found = {s.name: s for room in rooms
+                 for s in linked(room, self.planting.shop, units)}
+        found |= {n: s for n, s in self.registered.items()
+                  if {"mount", "tools"} & set(s.labels)
+                  and (wanted is not None or self.options.changed is None
+                       and "slow" not in s.labels)}
+        return [s for n, s in found.items() if re.search(wanted or "", n)]
+
+    def stage(self, name, faults, judges, one) -> None:
+        """Asks one(fault) of each fault that no test has noticed yet."""
+        left = [f for f in faults if not self.verdicts.known(f, judges)]
+        print(f"mutate: {name}: {len(left)} faults", flush=True)
+
+        def ask(fault):
+            self.verdicts.add(fault, *one(fault), judges)
+
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            list(pool.map(ask, left))
+
+    def still_open(self, faults) -> list:
+        return [f for f in faults if f.key not in self.equal
+                and f.verdict != "noticed"]
+
+    def by_own(self, room, faults) -> None:
+        faults = self.still_open(faults)
+        suites = tests.of_room(room, self.registered, self.planting.shop.build)
+        if not suites or not faults:
+            return
+        self.build(suites)
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             for suite in suites:
-                for case in tests.probe(suite, size, pool):
+                for case in tests.probe(suite, self.size, pool):
                     print(f"mutate: {suite.name}: {case} fails by itself",
                           flush=True)
-            judges = hashlib.sha256("".join(
-                hashlib.sha256(s.binary.read_bytes()).hexdigest()
-                for s in suites).encode()).hexdigest()[:32]
-            open_ones = [f for f in open_ones if not verdicts.known(f, judges)]
-            print(f"mutate: {room}: {stage}: {len(open_ones)} faults",
-                  flush=True)
+        judges = digest_of(hashlib.sha256(s.binary.read_bytes()).hexdigest()
+                           for s in suites)
+        self.stage(f"{room}: its unit tests", faults, judges,
+                   lambda f: tests.judged(f.number, suites))
 
-            def one(fault):
-                verdict, by = tests.judged(fault.number, suites)
-                if verdict != "not reached" or not fault.verdict:
-                    fault.verdict, fault.by = verdict, by
-                verdicts.add(fault, judges)
+    def by_others(self, rooms, faults) -> None:
+        faults = self.still_open(faults)
+        suites = self.further(rooms) if faults else []
+        if not suites:
+            return
+        self.build(suites)
+        digest = digest_of(m.digest for m in self.planting.made.values())
+        print(f"mutate: what {len(suites)} more suites reach", flush=True)
+        for suite in suites:
+            commands.probe(suite, self.size, digest)
+        judges = digest_of([digest, str(self.options.seconds)] + [
+            commands.digest_of(s) for s in suites])
+        self.stage("other tests", faults, judges,
+                   lambda f: commands.judged(f.number, suites,
+                                             self.options.seconds))
 
-            list(pool.map(one, open_ones))
-    for fault in faults:
-        if fault.key in equal:
-            fault.verdict, fault.by = "equal", equal[fault.key]
+    def end(self, faults) -> None:
+        for fault in faults:
+            if fault.key in self.equal:
+                fault.verdict, fault.by = "equal", self.equal[fault.key]
 
 
 def table(rooms, faults) -> str:
@@ -419,6 +487,12 @@ def parsed(arguments):
                         help="print the faults, judge none")
     parser.add_argument("--own", action="store_true",
                         help="only the room's own unit tests")
+    parser.add_argument("--suites", metavar="REGEX",
+                        help="which others survivors go on to (default: unit "
+                        "tests that link the room and, but with --changed, "
+                        "suites with commands and mounts that are not slow)")
+    parser.add_argument("--seconds", type=int, default=60, metavar="N",
+                        help="what those may take for one fault (60)")
     parser.add_argument("--again", action="store_true",
                         help="forget the verdicts of earlier runs")
     parser.add_argument("--jobs", type=int, default=2, metavar="N",
@@ -469,21 +543,12 @@ def main(arguments) -> int:
 
     print(f"mutate: {len(planting.faults())} faults in {len(planting.made)} "
           "files; building", flush=True)
-    registered = tests.registered(planting.shop.build)
-    units = [s for s in registered.values() if tests.is_gtest(s)]
-    own = {room: tests.of_room(room, registered, planting.shop.build)
-           for room in rooms}
-    further = {room: [] if options.own else
-               [s for s in linked(room, planting.shop, units)
-                if s not in own[room]] for room in rooms}
-    planting.build(sorted({s.name for some in (*own.values(),
-                                               *further.values())
-                           for s in some}))
-    verdicts = Verdicts(options.again)
     faults = chosen_faults(options, planting.faults(), rooms, lines)
+    judge = Judge(planting, options)
     for room in rooms:
-        judge_room(room, [f for f in faults if f.room == room], own[room],
-                   further[room], verdicts, options.jobs)
+        judge.by_own(room, [f for f in faults if f.room == room])
+    judge.by_others(rooms, faults)
+    judge.end(faults)
     return report(planting, rooms, faults)
 
 

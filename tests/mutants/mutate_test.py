@@ -73,6 +73,18 @@ bool Always() { return true; }
 int Unasked() { return 3; }
 }  // namespace toy
 '''
+# A suite of two cases that runs a command, as tests/support/tracefs_harness.py has
+# them, and what such a file is called.
+SUITE = r'''
+import subprocess, sys
+from tracefs_harness import Suite
+for title, word in ("of numbers", "Numbers"), ("of loops", "Loops"):
+    only = [sys.argv[i + 1] for i, w in enumerate(sys.argv) if w == "--only"]
+    if only and title not in only:
+        continue
+    bad = subprocess.run([COMMAND, "--gtest_filter=" + word]).returncode
+    print("FAILED: " + title if bad else f"ok: {title} (0.1 s)", flush=True)
+'''
 # What a program of GoogleTest answers, as far as mutate asks.
 TEST = r'''
 #include <cstdio>
@@ -175,6 +187,7 @@ def check_verdicts(folder, file, compiler, generated, suites):
                f"a case that fails by itself judges nothing: {broken}")
         verdicts = list(pool.map(
             lambda p: suites.judged(100 + p.number, [suite])[0], file.points))
+    check_suite(folder, file, suites)
     by_verdict = {}
     for point, verdict in zip(file.points, verdicts):
         by_verdict.setdefault(verdict, []).append(
@@ -199,6 +212,28 @@ def check_verdicts(folder, file, compiler, generated, suites):
         expect("no reason" in str(end), end)
     else:
         expect(False, "an equal one without a reason is refused")
+
+
+def check_suite(folder, file, suites):
+    import commands
+    commands.WORK = folder
+    (folder / "tracefs_harness.py").write_text("Suite = None\n")
+    script = folder / "suite.py"
+    script.write_text(SUITE.replace("COMMAND", repr(str(folder / "toy_test"))))
+    suite = suites.Suite("toy_suite", "", [sys.executable, "-B", str(script)],
+                         str(folder), {}, ["mount"])
+    commands.probe(suite, 4096, "")
+    expect(sorted(suite.cases) == ["of loops", "of numbers"],
+           f"each case by itself: {suite.cases}")
+    number = {p.function: 100 + p.number for p in file.points}
+    for function, verdict in (
+            ("Steps", ("noticed", "toy_suite: of loops")),
+            ("Always", ("noticed", "toy_suite: of numbers")),
+            ("Unasked", ("not reached", ""))):
+        got = commands.judged(number[function], [suite], 60)
+        expect(got == verdict, f"{function} by a suite of commands: {got}")
+    expect(number["Steps"] not in suite.cases["of numbers"].reached,
+           "what one case reaches is not what another does")
 
 
 if __name__ == "__main__":

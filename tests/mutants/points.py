@@ -399,7 +399,7 @@ class File:
             return bool(found and found[2] == "=")
         if bare.kind == Kind.UNARY_OPERATOR:
             words = self.source.words(*self.extent(bare))
-            return words[0] in ("++", "--") or words[-1] in ("++", "--")
+            return bool({"++", "--"} & {*words[:1], *words[-1:]})
         if bare.kind == Kind.RETURN_STMT:
             return not list(bare.get_children())
         return bare.kind in JUMPS or bare.kind in (

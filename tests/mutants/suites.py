@@ -152,7 +152,20 @@ def listed_cases(suite: Suite) -> list[str]:
 
 
 def is_gtest(suite: Suite) -> bool:
-    return "unit" in suite.labels and len(suite.command) == 1
+    return suite.binary.parent.name == "tests" and "fuzz" not in suite.labels \
+        and len(suite.command) == 1
+
+
+def targets(suite: Suite) -> list[str]:
+    """What may have to be built for it."""
+    if is_gtest(suite):
+        return [suite.name]
+    return ["suites"] + [pathlib.Path(word).name for word in suite.command
+                         if "/tests/" in word and not word.endswith(".py")]
+
+
+def is_unit(suite: Suite) -> bool:
+    return "unit" in suite.labels and is_gtest(suite)
 
 
 def probe(suite: Suite, size: int, pool) -> list[str]:

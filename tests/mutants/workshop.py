@@ -15,6 +15,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORK = ROOT / "build" / "mutate"
 
 
+def end(process) -> None:
+    """Ends a process and all of its session."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
 def run(arguments, seconds=None, **more) -> subprocess.CompletedProcess:
     """Runs a command in a session of its own and ends all of it on a timeout."""
     with subprocess.Popen(arguments, stdout=subprocess.PIPE,
@@ -24,8 +33,7 @@ def run(arguments, seconds=None, **more) -> subprocess.CompletedProcess:
         try:
             output, _ = process.communicate(timeout=seconds)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end(process)
             raise
         return subprocess.CompletedProcess(arguments, process.returncode,
                                            output, None)

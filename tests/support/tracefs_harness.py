@@ -158,8 +158,9 @@ class Suite:
                             help="folder of tracefs-mount and tracefs-dump")
         parser.add_argument("--transport", default="dev",
                             help="passed to tracefs-mount (default: dev)")
-        parser.add_argument("--only", metavar="TEXT",
-                            help="run the cases whose name contains TEXT")
+        parser.add_argument("--only", metavar="TEXT", action="append",
+                            help="run the cases whose name contains TEXT; may "
+                            "be given again")
         parser.add_argument("--keep", action="store_true",
                             help="keep the scratch folder")
         if arguments:
@@ -443,7 +444,8 @@ class Suite:
 
     def run(self, title, case, *arguments):
         """Runs one case; a failure is reported, the next case runs."""
-        if self.options.only and self.options.only not in title:
+        only = self.options.only
+        if only and not any(text in title for text in only):
             return
         begin = time.monotonic()
         try:
