@@ -409,12 +409,14 @@ class Judge:
         return [f for f in faults if f.key not in self.equal
                 and f.verdict != "noticed"]
 
+    def own(self, room) -> list:
+        return tests.of_room(room, self.registered, self.planting.shop.build)
+
     def by_own(self, room, faults) -> None:
         faults = self.still_open(faults)
-        suites = tests.of_room(room, self.registered, self.planting.shop.build)
+        suites = self.own(room)
         if not suites or not faults:
             return
-        self.build(suites)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             for suite in suites:
                 for case in tests.probe(suite, self.size, pool):
@@ -543,8 +545,10 @@ def main(arguments) -> int:
 
     print(f"mutate: {len(planting.faults())} faults in {len(planting.made)} "
           "files; building", flush=True)
-    faults = chosen_faults(options, planting.faults(), rooms, lines)
     judge = Judge(planting, options)
+    judge.build([s for room in rooms for s in judge.own(room)])
+    # By now it is known what does not compile.
+    faults = chosen_faults(options, planting.faults(), rooms, lines)
     for room in rooms:
         judge.by_own(room, [f for f in faults if f.room == room])
     judge.by_others(rooms, faults)
