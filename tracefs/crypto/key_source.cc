@@ -63,10 +63,8 @@ Result<SecretMemory> ReadKeyring(const std::string& name) {
   SecretMemory text(kMaxKeyFileBytes);
   const long n = ::syscall(SYS_keyctl, KEYCTL_READ, id, text.bytes().data(),
                            text.bytes().size());
+  // A key of type "user" has 32767 bytes at most.
   if (n < 0) return Status::System(errno, what);
-  if (static_cast<size_t>(n) >= kMaxKeyFileBytes) {
-    return Status::Invalid(what + " is too long for a key");
-  }
   return text;
 }
 
@@ -194,7 +192,7 @@ bool ParseKeyLine(std::string_view line, KeyEntry* entry) {
   const size_t end = line.find(' ');
   if (end == line.npos) return false;
   for (const KindRow& row : kKinds) {
-    if (row.word.empty() || line.substr(0, end) != row.word) continue;
+    if (line.substr(0, end) != row.word) continue;
     entry->kind = row.kind;
     return FromHex(Trim(line.substr(end)), entry->key.get());
   }

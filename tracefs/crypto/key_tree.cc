@@ -64,9 +64,10 @@ void KeyTreeWriter::ForgetBelow(uint64_t number) {
 }
 
 void KeyTreeWriter::Descend(uint64_t number) {
-  while (count_ != 0 && LastOf(top()) < number) Pop();
-  // The stack covers a range without gaps, so the top now has `number` in it.
-  while (count_ != 0 && top().first < number) {
+  // The stack covers all from some number to the last of all without gaps, so
+  // the top then has `number` in it.
+  while (LastOf(top()) < number) Pop();
+  while (top().first < number) {
     const Node& parent = top();
     const uint32_t height = parent.height - 1;
     const uint64_t middle = parent.first + (uint64_t{1} << height);
@@ -83,7 +84,7 @@ void KeyTreeWriter::Descend(uint64_t number) {
 
 std::optional<KeySpan> KeyTreeWriter::KeyOf(uint64_t number) {
   Descend(number);
-  if (count_ == 0 || top().first != number) return std::nullopt;
+  if (top().first != number) return std::nullopt;
   while (top().height != 0) {
     const uint32_t height = top().height - 1;
     std::byte left[kKeyBytes];
@@ -98,9 +99,7 @@ std::optional<KeySpan> KeyTreeWriter::KeyOf(uint64_t number) {
   return KeySpan(top().seed);
 }
 
-uint64_t KeyTreeWriter::first() const {
-  return count_ == 0 ? kLast : nodes()[count_ - 1].first;
-}
+uint64_t KeyTreeWriter::first() const { return nodes()[count_ - 1].first; }
 
 void KeyTreeWriter::Save(std::string* text) const {
   for (size_t i = count_; i-- > 0;) {

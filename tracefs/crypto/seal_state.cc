@@ -197,9 +197,10 @@ Result<SealState::Epoch> SealState::Take() {
   Epoch epoch;
   epoch.number = contents->keys.first();
   epoch.verify_id = contents->verify_id;
-  const std::optional<KeySpan> key = contents->keys.KeyOf(epoch.number);
-  if (!key) return Status::Invalid(what() + " is used up");
-  epoch.key = SecretKey(*key);
+  // After the last number there is none that it could be forgotten below.
+  if (epoch.number == UINT64_MAX)
+    return Status::Invalid(what() + " is used up");
+  epoch.key = SecretKey(*contents->keys.KeyOf(epoch.number));
   contents->keys.ForgetBelow(epoch.number + 1);
 
   std::string text = Text(contents->verify_id, contents->keys);

@@ -167,7 +167,6 @@ Result<SignedConfig> VerifyConfig(std::string_view bytes,
   const size_t last =
       bytes.rfind('\n', bytes.size() < 2 ? 0 : bytes.size() - 2);
   if (!bytes.starts_with(kFirst) || !bytes.ends_with('\n') ||
-      last == std::string_view::npos ||
       !bytes.substr(last + 1).starts_with(kLast)) {
     return refuse(ConfigRefusal::kUnsigned,
                   "it is not signed (tracefs-keygen sign-config)");

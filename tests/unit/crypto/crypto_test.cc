@@ -1,10 +1,13 @@
 // Keys and cryptography, against published vectors and other programs' output.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 #include <random>
 
 #include "tests/support/memory_scan.h"
+#include "tracefs/base/text.h"
 #include "tracefs/crypto/age.h"
 #include "tracefs/crypto/bech32.h"
 #include "tracefs/crypto/cipher.h"
@@ -26,6 +29,29 @@ SecretKey CountingKey() {
   SecretKey key;
   for (size_t i = 0; i < kKeyBytes; ++i) key.get()[i] = std::byte(i);
   return key;
+}
+
+TEST(HashTest, Sha256OfFips180) {
+  constexpr std::string_view kAbc =
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  Sha256 hash;
+  hash.Update(AsBytes("abc"));
+  EXPECT_EQ(Hex(hash.Finish()), kAbc);
+  hash.Reset();
+  hash.Update(AsBytes("forgotten"));
+  hash.Reset();
+  hash.Update(AsBytes("a"));
+  hash.Update(AsBytes("bc"));
+  EXPECT_EQ(Hex(hash.Finish()), kAbc);
+}
+
+TEST(HashTest, AnErrorIsOneAndSaysOfWhat) {
+  const Status status = CryptoError("BF-CBC");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), StatusCode::kSystem);
+  EXPECT_EQ(status.error(), ENOTSUP);
+  EXPECT_NE(status.message().find("BF-CBC: OpenSSL: no reason given"),
+            std::string::npos);
 }
 
 TEST(HashTest, HmacSha256OfRfc4231Case2) {
@@ -68,7 +94,9 @@ TEST(HashTest, HexRefusesWhatIsNone) {
   std::array<std::byte, 2> out;
   EXPECT_TRUE(FromHex("0aFf", out));
   EXPECT_EQ(Hex(out), "0aff");
-  for (const char* bad : {"", "0a", "0afg", "0aff0", "0x0a", " 0af"}) {
+  for (const char* bad :
+       {"", "0a", "0afg", "0aff0", "0x0a", " 0af", "0a:f", "0a@f", "0aGf",
+        "0a`f", "0agf", "0a/f", "0af:", "0af@", "0af/"}) {
     EXPECT_FALSE(FromHex(bad, out)) << bad;
   }
 }
@@ -90,6 +118,11 @@ TEST(SignatureTest, OfRfc8032Test1) {
   EXPECT_TRUE(VerifySignature(signer->public_key(), {}, *signature));
   EXPECT_FALSE(VerifySignature(signer->public_key(), AsBytes("x"), *signature));
   EXPECT_FALSE(VerifySignature(signer->public_key(), {}, AsBytes("short")));
+}
+
+TEST(SecretTest, IdsOfKeysAreThoseOfAnotherProgram) {
+  // hashlib.sha256(b"tracefs-key-id-1" + bytes(range(32)))
+  EXPECT_EQ(KeyIdText(IdOfKey(CountingKey().get())), "8df4c512ec9a112c");
 }
 
 // --- Key tree. The expected keys were computed by hand-written Python.
@@ -176,6 +209,30 @@ TEST(KeyTreeTest, Malicious_StatesThatAreNone) {
     EXPECT_FALSE(KeyTreeWriter::Load(bad)) << i;
   }
   EXPECT_FALSE(KeyTreeWriter::Load(good + good));
+  // Lines that are right and not in their order: one left out, one twice, two
+  // exchanged. Keys of what is between would be lost, or made twice.
+  std::vector<std::string> lines;
+  for (std::string_view rest = good; !rest.empty();) {
+    lines.push_back(std::string(TakeUpTo(rest, '\n')) + '\n');
+  }
+  ASSERT_GT(lines.size(), 3u);
+  const auto joined = [](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& line : all) text += line;
+    return text;
+  };
+  for (size_t i = 0; i < lines.size(); ++i) {
+    auto other = lines;
+    other.insert(other.begin() + static_cast<ptrdiff_t>(i), lines[i]);
+    EXPECT_FALSE(KeyTreeWriter::Load(joined(other))) << i << " twice";
+    other = lines;
+    other.erase(other.begin() + static_cast<ptrdiff_t>(i));
+    // Without its first it is the state of a later trace.
+    EXPECT_EQ(KeyTreeWriter::Load(joined(other)).has_value(), i == 0) << i;
+    other = lines;
+    std::swap(other[i], other[(i + 1) % lines.size()]);
+    EXPECT_FALSE(KeyTreeWriter::Load(joined(other))) << i << " exchanged";
+  }
   EXPECT_FALSE(KeyTreeWriter::Load("64 1 " + std::string(64, '0') +
                                    "\n"));  // not a node of the tree
 }
@@ -220,6 +277,32 @@ TEST(CipherTest, Malicious_ShorterThanItsTag) {
   EXPECT_FALSE(
       cipher->Open(AsBytes(key), AsBytes("iviviviviviv"), {}, AsBytes("x"), {})
           .ok());
+}
+
+TEST(CipherTest, WhatIsTooLongIsRefusedAndNotRead) {
+  // OpenSSL counts in int. Nothing here may be read: it is not there.
+  const size_t size = size_t{1} << 31;
+  void* const place =
+      ::mmap(nullptr, 2 * size, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) GTEST_SKIP() << "no room for addresses";
+  auto* const bytes = static_cast<std::byte*>(place);
+  const std::string key(32, 'k');
+  for (const CipherRow& row : Ciphers()) {
+    auto cipher = Cipher::Create(row.id);
+    ASSERT_TRUE(cipher.ok()) << cipher.status().message();
+    const ByteSpan of_key = AsBytes(key).first(row.key_bytes);
+    const ByteSpan iv = AsBytes(key).first(row.iv_bytes);
+    for (const size_t length : {size - 1, size, size + 17}) {
+      EXPECT_FALSE(
+          cipher->Seal(of_key, iv, {}, {bytes, length}, {bytes + size, size})
+              .ok());
+      EXPECT_FALSE(
+          cipher->Open(of_key, iv, {}, {bytes, length}, {bytes + size, size})
+              .ok());
+    }
+  }
+  ::munmap(place, 2 * size);
 }
 
 // --- Bech32 and age
@@ -344,6 +427,35 @@ TEST(AgeTest, Malicious_EndlessStanzas) {
   std::string file = "age-encryption.org/v1\n";
   for (int i = 0; i < 5000; ++i) file += "-> x\n\n";
   EXPECT_FALSE(AgeUnwrapKey(AsBytes(file), Identities(kIdentity1)).ok());
+}
+
+// What is no age file is told from one that is not for us.
+TEST(AgeTest, StanzasAreTakenAsTheFormatHasThem) {
+  const std::string file = FromHexText(kAgeFile);
+  const size_t first = file.find("-> ");
+  const size_t end = file.find("---");
+  const auto code_with = [&](const std::string& more) {
+    const std::string changed = file.substr(0, first) + more + file.substr(end);
+    std::vector<SecretKey> identities;
+    identities.push_back(CountingKey());  // of nobody
+    return AgeUnwrapKey(AsBytes(changed), identities).status().code();
+  };
+  const std::string stanza =
+      file.substr(first, file.find("-> ", first + 1) - first);
+  EXPECT_EQ(code_with(stanza), StatusCode::kInvalid);
+  // A line of 64 digits before the last one of the body.
+  const size_t body = stanza.find('\n') + 1;
+  EXPECT_EQ(code_with(stanza.substr(0, body) + std::string(64, 'A') + '\n' +
+                      stanza.substr(body)),
+            StatusCode::kCorrupt);
+  // Of other types: whatever its body, as many as there may be.
+  const std::string other = "-> other thing\n" + std::string(64, 'B') + "\n\n";
+  std::string many;
+  for (size_t i = 0; i < 2 * kMaxAgeRecipients; ++i) many += other;
+  EXPECT_EQ(code_with(many), StatusCode::kInvalid);
+  EXPECT_EQ(code_with(many + other), StatusCode::kCorrupt);
+  EXPECT_EQ(code_with("-> other\n" + std::string(65, 'B') + "\n\n"),
+            StatusCode::kCorrupt);
 }
 
 // Forward security is about what is in memory, in libraries too.

@@ -1,12 +1,14 @@
 // Keys from files, variables and the keyring; and none of them ever repeated.
 #include "tracefs/crypto/key_source.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/keyctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/crypto/hash.h"
@@ -130,6 +132,80 @@ TEST(KeySourceTest, ReadsAVariable) {
   ::unsetenv("TRACEFS_TEST_KEY");
   ASSERT_TRUE(key.ok()) << key.status().message();
   EXPECT_EQ(Hex(key->get()), kDigits);
+}
+
+TEST(KeySourceTest, AnEmptyFileHoldsNoKey) {
+  const TempFolder folder;
+  EXPECT_NE(Message(ReadFile(folder.Write("k", ""))).find("holds no key"),
+            std::string::npos);
+  // As large as may be, and a byte more.
+  std::string large = kLine;
+  large.resize(kMaxKeyFileBytes - 1, '\n');
+  EXPECT_TRUE(ReadFile(folder.Write("k", large)).ok());
+  EXPECT_NE(Message(ReadFile(folder.Write("k", large + '\n'))).find("too long"),
+            std::string::npos);
+}
+
+TEST(KeySourceTest, AVariableMayBeAsLongAsAFile) {
+  const KeySource source{KeySource::Place::kEnvironment, "TRACEFS_TEST_KEY"};
+  std::string large = kLine;
+  large.resize(kMaxKeyFileBytes - 1, '\n');
+  ::setenv("TRACEFS_TEST_KEY", large.c_str(), 1);
+  EXPECT_TRUE(ReadKey(source, KeyKind::kSecret).ok());
+  ::setenv("TRACEFS_TEST_KEY", (large + '\n').c_str(), 1);
+  EXPECT_NE(Message(ReadKey(source, KeyKind::kSecret)).find("too long"),
+            std::string::npos);
+  ::unsetenv("TRACEFS_TEST_KEY");
+}
+
+// What somebody else has opened for a process that cannot.
+TEST(KeySourceTest, ReadsWhatItIsGiven) {
+  const TempFolder folder;
+  const auto given = [&](mode_t mode) {
+    const std::string path = folder.Write("k", kLine, mode);
+    return std::make_shared<const UniqueFd>(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  };
+  KeySource source{KeySource::Place::kFile, "/nowhere", given(0600)};
+  const auto key = ReadKey(source, KeyKind::kSecret);
+  ASSERT_TRUE(key.ok()) << key.status().message();
+  EXPECT_EQ(Hex(key->get()), kDigits);
+  EXPECT_TRUE(ReadSecretText(source).ok());
+  // Its mode counts as if it had been opened here.
+  source.given = given(0640);
+  EXPECT_NE(Message(ReadKey(source, KeyKind::kSecret)).find("chmod 600"),
+            std::string::npos);
+  EXPECT_FALSE(ReadSecretText(source).ok());
+  // Of another place it is a text of nobody's.
+  source.place = KeySource::Place::kCredential;
+  EXPECT_TRUE(ReadKey(source, KeyKind::kSecret).ok());
+  EXPECT_TRUE(ReadSecretText(source).ok());
+}
+
+TEST(KeySourceTest, ReadsACredentialOfTheServiceManager) {
+  const TempFolder folder;
+  const auto read = [](const std::string& name) {
+    return ReadKey({KeySource::Place::kCredential, name}, KeyKind::kSecret);
+  };
+  ::unsetenv("CREDENTIALS_DIRECTORY");
+  EXPECT_NE(Message(read("k")).find("LoadCredential="), std::string::npos);
+  ::setenv("CREDENTIALS_DIRECTORY", "relative", 1);
+  EXPECT_NE(Message(read("k")).find("LoadCredential="), std::string::npos);
+  ::setenv("CREDENTIALS_DIRECTORY", folder.Path("").c_str(), 1);
+  EXPECT_EQ(read("missing").status().error(), ENOENT);
+  for (const char* path : {"..", ".", "a/b", "/k"}) {
+    EXPECT_NE(Message(read(path)).find("not a path"), std::string::npos);
+  }
+  // An ACL that lets the service read shows as a right of the group.
+  for (const mode_t mode : {0400, 0600, 0440, 0640}) {
+    folder.Write("k", kLine, mode);
+    EXPECT_TRUE(read("k").ok()) << mode;
+  }
+  for (const mode_t mode : {0444, 0460, 0410, 0402, 0401}) {
+    folder.Write("k", kLine, mode);
+    EXPECT_FALSE(read("k").ok()) << mode;
+  }
+  ::unsetenv("CREDENTIALS_DIRECTORY");
 }
 
 TEST(KeySourceTest, ReadsTheKeyring) {

@@ -2,10 +2,12 @@
 #include "tracefs/crypto/seal_state.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <set>
 
 #include "tests/unit/filters/output/temp_folder.h"
@@ -106,6 +108,22 @@ TEST_F(SealStateTest, ProcessesThatShareAStateGetEpochsOfTheirOwn) {
   EXPECT_EQ(seen.size(), size_t{kProcesses * kEach});
 }
 
+TEST_F(SealStateTest, TheLastNumberIsNotTakenAgainAndAgain) {
+  const std::string head = TempFolder::Read(path_);
+  const std::string front = head.substr(0, head.find("\n64 0 ") + 1);
+  const std::string seed = ' ' + Hex(Root().get()) + '\n';
+  const std::string last = "0 18446744073709551615" + seed;
+  auto state = SealState::Open(folder_.Write("s", front + last));
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_NE(state->Take().status().message().find("used up"),
+            std::string::npos);
+  state = SealState::Open(
+      folder_.Write("s", front + "0 18446744073709551614" + seed + last));
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_EQ(state->Take()->number, ~uint64_t{0} - 1);
+  EXPECT_FALSE(state->Take().ok());
+}
+
 TEST_F(SealStateTest, ALeftoverOfACrashDoesNotMatter) {
   folder_.Write(".state.next", "half a st");
   auto state = SealState::Open(path_);
@@ -124,6 +142,37 @@ TEST_F(SealStateTest, ARenamedFolderDoesNotMatter) {
   ASSERT_EQ(::rename(inside.c_str(), outer.Path("b").c_str()), 0);
   EXPECT_TRUE(state->Take().ok());
   EXPECT_EQ(SealState::Open(outer.Path("b") + "/s")->Take()->number, 1u);
+}
+
+// No key is handed out whose successor is not on the disk.
+TEST_F(SealStateTest, AStateThatCannotBeWrittenGivesNoKey) {
+  auto state = SealState::Open(path_);
+  ASSERT_TRUE(state.ok());
+  const std::string before = TempFolder::Read(path_);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    ::_exit(state->Take().ok() ? 1 : 0);
+  }
+  int status;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(TempFolder::Read(path_), before);
+  const auto epoch = state->Take();
+  ASSERT_TRUE(epoch.ok());
+  EXPECT_EQ(epoch->number, 0u);
+}
+
+TEST_F(SealStateTest, WhereNoneCanBeMadeItIsAnError) {
+  const Status status =
+      SealState::Create(folder_.Path("none") + "/state", Root().get());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error(), ENOENT);
+  EXPECT_EQ(SealState::Open(folder_.Path("none") + "/state").status().error(),
+            ENOENT);
+  EXPECT_EQ(SealState::Open(folder_.Path("other")).status().error(), ENOENT);
 }
 
 TEST_F(SealStateTest, OpenToOthersIsRefused) {

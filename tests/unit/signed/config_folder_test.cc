@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tests/unit/signed/signing.h"
@@ -128,6 +131,27 @@ TEST_F(ConfigFolderTest, ARolloutIsForSomeHosts) {
   EXPECT_EQ(choice_.for_others, 0u);
 }
 
+TEST_F(ConfigFolderTest, ALargeOneIsTakenToItsLastByte) {
+  const size_t around = SignedText(1, "\n").size() - 1;
+  std::string config(kMaxSignedConfigBytes - around, '#');
+  config.back() = '\n';
+  Put("a.conf", SignedText(1, config));
+  EXPECT_EQ(Chosen(), 1u);
+  EXPECT_THAT(Refused(), IsEmpty());
+}
+
+TEST_F(ConfigFolderTest, LookingLeavesNothingOpen) {
+  Put("a.conf", SignedText(1, "{ }\n"));
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  EXPECT_EQ(Chosen(), 1u);
+  const auto before = open_files();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Chosen(), 1u);
+  EXPECT_EQ(open_files(), before);
+}
+
 TEST_F(ConfigFolderTest, TwoOfOneVersionAreAFork) {
   Put("a.conf", SignedText(5, "{ }\n"));
   Put("b.conf", SignedText(5, "{ other }\n"));
@@ -160,6 +184,12 @@ TEST_F(ConfigFolderTest, WhatWasTakenIsNotTakenBack) {
   EXPECT_THAT(Refused(), ElementsAre("a.conf forked"));
   EXPECT_EQ(choice_.refused[0].text,
             "it is another config of version 5, which was taken before");
+}
+
+TEST_F(ConfigFolderTest, WhatWasTakenMayBeGone) {
+  options_.taken = TakenConfig{5, "digest"};
+  EXPECT_EQ(Chosen(), 0u);
+  EXPECT_THAT(Refused(), IsEmpty());
 }
 
 TEST_F(ConfigFolderTest, LooksAtSoManyAndNoMore) {
@@ -226,6 +256,23 @@ TEST_F(TakenTest, WhatSaysSomethingElseIsNotTakenForNothing) {
   EXPECT_EQ(taken.status().error(), ELOOP);
 }
 
+TEST_F(TakenTest, MakesFoldersThatOthersMayEnter) {
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(WriteTaken(folder_.Path("some/where/taken"), {1, digest_}).ok());
+  ::umask(before);
+  for (const char* name : {"some", "some/where"}) {
+    struct stat st;
+    ASSERT_EQ(::stat(folder_.Path(name).c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 07777, 0755u) << name;
+  }
+  // Below the working directory, too, by a name of one letter.
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.Path(""));
+  EXPECT_TRUE(WriteTaken("a/taken", {2, digest_}).ok());
+  std::filesystem::current_path(here);
+  EXPECT_EQ((*ReadTaken(folder_.Path("a/taken")))->version, 2u);
+}
+
 TEST_F(TakenTest, WritingSaysWhichFolderCannotBe) {
   folder_.Write("file", "x");
   const Status status =
@@ -244,6 +291,26 @@ TEST_F(TakenTest, DefaultFileIsOfItsFolder) {
     EXPECT_EQ(file, std::string(std::getenv("HOME")) +
                         "/.local/state/tracefs/configs/413845f5463f0f05");
   }
+}
+
+TEST_F(TakenTest, DefaultFileOfAUserIsBelowHisHome) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);
+    ::setenv("HOME", "/home/u", 1);
+    if (DefaultTakenFile("/etc/configs") !=
+        "/home/u/.local/state/tracefs/configs/413845f5463f0f05") {
+      ::_exit(2);
+    }
+    ::unsetenv("HOME");
+    ::_exit(DefaultTakenFile("/etc/configs") ==
+                    "/nonexistent/.local/state/tracefs/configs/413845f5463f0f05"
+                ? 0
+                : 3);
+  }
+  int status;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 class ConfigKeysTest : public testing::Test {
