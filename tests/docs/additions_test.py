@@ -1,10 +1,9 @@
-"""Adds the field and the operation of docs/extending.md to a copy of the source
-by that page alone, and looks at what comes out of it."""
+"""Adds the field, the operation and the kind of descriptor of docs/extending.md to
+a copy of the source by that page alone, and looks at what comes out of it."""
 
 import argparse
 import concurrent.futures
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,9 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 import make_additions  # noqa: E402
 
-PAGE = make_additions.PAGE
 PROGRAM = "docs/examples/additions.cc"
-SECTIONS = ("A field", "An operation")
-COPIED = ("tracefs", "drivers/assembly", "anonymize", "docs/examples")
+SECTIONS = ("A field", "An operation", "A kind of descriptor")
+COPIED = ("tracefs", "drivers", "filters", "config", "anonymize", "docs/examples")
 # What knows fields and operations, between an event and the lines it becomes.
 LINKED = """
 tracefs/event/event.cc tracefs/event/field.cc tracefs/event/op.cc
@@ -40,6 +38,8 @@ anonymize/fields.cc
 """.split() + [PROGRAM]
 # Compiled, but not run: that takes a mount.
 HANDLERS = ["tracefs/fs/io.cc", "tracefs/fs/file_system.cc"]
+# Likewise: it has a case for each kind of descriptor.
+OPENER = "tracefs/tools/ctl/request.cc"
 EXPECTED = """\
 --:--:--              - -                    -     read     priority=4
 {"op":"read","tracer":0,"priority":4}
@@ -55,33 +55,10 @@ class Failure(Exception):
     pass
 
 
-def apply(top, text):
-    """Makes the changes of a section; returns the files it changes."""
-    changed = set()
-    for block in re.findall(r"^```diff\n--- (.*?)^```", text, re.M | re.S):
-        name, _, hunk = block.partition("\n")
-        path = os.path.join(top, name)
-        with open(path, encoding="utf-8") as file:
-            source = file.read()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(make_additions.apply(source, hunk, name))
-        changed.add(name)
-    return changed
-
-
-def check_table(title, text, changed):
-    """Each file that is changed is listed, and what is listed exists."""
-    listed = set()
-    for row in re.findall(r"^\| (`.*?) \|", text, re.M):
-        folder = ""
-        for name in re.findall(r"`(.*?)`", row):
-            if not os.path.exists(os.path.join(folder, name)):
-                raise Failure(f"{PAGE}, {title}: no file {name}")
-            listed.add(os.path.join(folder, name))
-            folder = os.path.dirname(name)
-    for name in changed:
-        if name not in listed and os.path.dirname(name) + "/" not in listed:
-            raise Failure(f"{PAGE}, {title}: {name} is not in its table")
+def put(top, files):
+    for name, text in files.items():
+        with open(os.path.join(top, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def run(command, top):
@@ -98,21 +75,17 @@ def main():
     parser.add_argument("--library", action="append", required=True)
     parser.add_argument("fuse", nargs="*", help="flags to compile handlers")
     args = parser.parse_args()
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
     compiler = [args.compiler, "-std=c++20", "-O0", "-Werror=switch", "-I."]
     if shutil.which("ccache"):
         compiler.insert(0, "ccache")
     with tempfile.TemporaryDirectory() as top:
         for folder in COPIED:
             shutil.copytree(folder, os.path.join(top, folder))
-        for title in SECTIONS:
-            text = make_additions.section_of(page, title)
-            check_table(title, text, apply(top, text))
+        put(top, make_additions.additions(SECTIONS))
         commands = [compiler + ["-c", name, "-o", name + ".o"]
                     for name in LINKED]
         commands += [compiler + args.fuse + ["-fsyntax-only", name]
-                     for name in HANDLERS]
+                     for name in HANDLERS + [OPENER]]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda command: run(command, top), commands))
         # A library has the files of a folder as one, these among them.
@@ -121,6 +94,14 @@ def main():
         shown = run(["./additions"], top)
         if shown != EXPECTED:
             raise Failure(f"It prints\n{shown}and not\n{EXPECTED}")
+        # Who forgets the case is told.
+        put(top, {OPENER: make_additions.read(OPENER)})
+        try:
+            run(compiler + ["-fsyntax-only", OPENER], top)
+        except Failure as failure:
+            if "kFifo" in str(failure):
+                return
+        raise Failure(f"{OPENER} compiles without the new kind")
 
 
 if __name__ == "__main__":

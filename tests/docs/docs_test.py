@@ -25,8 +25,9 @@ import examples  # noqa: E402
 import room as rooms  # noqa: E402
 
 SKIPPED = 77
-COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen",
-            "deps", "import", "replay", "report", "run")
+COMMANDS = sorted(name[len("tracefs-"):-len(".1")] for name in
+                  os.listdir(os.path.join(SOURCE, "docs/man"))
+                  if name.endswith(".1"))
 
 # Examples that no test can run: a part of their text, and why.
 NOT_RUN = {

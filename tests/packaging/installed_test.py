@@ -15,9 +15,6 @@ from staged import ROOT, commands, expect, finish, have, install, must, run
 
 # Whatever else may come: an installation without one of these is none.
 WANTED = """
-bin/tracefs bin/tracefs-anon bin/tracefs-ctl bin/tracefs-deps bin/tracefs-dump
-bin/tracefs-import bin/tracefs-keygen bin/tracefs-mount bin/tracefs-recv
-bin/tracefs-replay bin/tracefs-report bin/tracefs-run bin/tracefs-verify
 include/tracefs_reader.h include/tracefs_reader.hpp
 */libtracefs-reader.so.1 */pkgconfig/tracefs-reader.pc
 */cmake/tracefs-reader/tracefs-reader-config.cmake
@@ -27,7 +24,8 @@ share/man/man1/tracefs.1 share/man/man7/tracefs-filter.7 share/man/man7/tracefs.
 share/man/man3/libtracefs-reader.3
 share/doc/tracefs/samples/full.conf share/doc/tracefs/CHANGELOG.md
 share/tracefs/dashboards/*.json
-""".split()
+""".split() + [f"bin/{page.stem}" for page in
+               (pathlib.Path(ROOT) / "docs/man").glob("*.1")]
 # The kernel's file system, trace-cmd and libtracefs have these.
 NOT_OURS = re.compile(r"/(mount\.tracefs|trace-cmd.*|libtracefs\.(so|a).*|"
                       r"libtracefs\.pc|tracefs/tracefs\.h)$")

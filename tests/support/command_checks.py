@@ -3,6 +3,7 @@ traces and compare what these answer with an independent computation. A suite is
 list of checks, functions that take a world and raise what does not hold."""
 
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -51,6 +52,13 @@ class Commands:
     def __init__(self, commands, folder):
         self.bin = os.path.abspath(commands)
         self.folder = folder
+
+    def questions(self):
+        """Ready questions that take nothing but traces, of --help."""
+        found = re.findall(r"^  ([a-z][a-z-]*) +[^A-Z\s].*\(text\b.*\)$",
+                           self.run("tracefs-report", "--help"), re.M)
+        expect("summary" in found and "who" not in found, found)
+        return found
 
     def finished(self, command, *words, env=None, **more):
         """What became of a command: its status, output and errors, as bytes."""

@@ -22,10 +22,6 @@ from command_checks import expect_equal as same  # noqa: E402
 from scripted_trace import Script  # noqa: E402
 
 GOLDEN = os.path.join(ROOT, "tests/golden/v1")
-QUESTIONS = ("summary", "tree", "files", "access", "blocks", "lifetimes",
-             "sharing", "double-writes", "races", "churn", "errors",
-             "small-io", "fsync", "probes", "slowest", "queueing",
-             "critical-path", "uses", "rates", "permissions", "pauses")
 MS = 1_000_000
 DIRECTORY = 0o40755
 
@@ -752,7 +748,7 @@ def check_places_are_shown_on_a_terminal(w):
 # --- odd traces
 
 def questions(w, trace, status=0):
-    for question in QUESTIONS:
+    for question in w.questions():
         for form in ("text", "json", "csv", "md"):
             text = w.run("tracefs-report", question, "--format", form, trace,
                          status=status)
@@ -957,7 +953,8 @@ def check_formulas(w):
         s.op("rename", 1, "=r", f"/{name}", path2=f"/{name}2",
              ino=s.operations[-4]["ino"], mode=0o100644)
     trace = w.trace(s)
-    commands = [["tracefs-report", q, "--format", "csv"] for q in QUESTIONS]
+    commands = [["tracefs-report", q, "--format", "csv"]
+                for q in w.questions()]
     commands.append(["tracefs-report", "diff", "--by", "cname,path", "--format",
                      "csv", trace])
     for words in (["--by", "cname,path,ext,name,process,tree"], []):

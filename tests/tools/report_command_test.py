@@ -155,10 +155,7 @@ def check_nothing(world):
     trace = world.golden("every_operation")
     expect_equal(world.rows(trace, "--by", "op", "--filter", "cuid = 4040404"),
                  [], "nothing")
-    for question in ("summary", "tree", "access", "blocks", "lifetimes",
-                     "sharing", "double-writes", "races", "churn", "errors",
-                     "small-io", "fsync", "probes", "slowest", "queueing",
-                     "critical-path", "files"):
+    for question in world.questions():
         world.run("tracefs-report", question, "--filter", "cuid = 4040404",
                   trace)
         printed = world.run("tracefs-report", question, "--print")

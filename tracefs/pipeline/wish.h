@@ -3,38 +3,48 @@
 // nothing, and sends it along (docs/control-protocol.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
 
+// Each kind, what the control protocol calls it, and what `path` is: the page
+// has a row for each, and tracefs-ctl a case.
+#define TRACEFS_WISH_KINDS(X)                                                  \
+  X(kNew, "new")             /* a new file, to write */                        \
+  X(kNewMap, "map")          /* a new file, to read and write */               \
+  X(kFolder, "folder")       /* the directory that holds `path` */             \
+  X(kDevice, "device")       /* an existing block device */                    \
+  X(kRead, "read")           /* an existing file, to read */                   \
+  X(kSecret, "secret")       /* what a key source that is no file says */      \
+  X(kAppend, "append")       /* a file, made if missing, to append to */       \
+  X(kDirectory, "directory") /* the directory, to read, make and sync files */ \
+  X(kLog, "log")             /* a datagram socket, connected to that log */    \
+  X(kDialer, "dialer")       /* a process that connects to that address */     \
+  X(kCourier, "courier")     /* one that speaks to the broker it describes */
+
 struct Wish {
-  enum class Kind : uint8_t {
-    kNew,        // a new file, to write
-    kNewMap,     // a new file, to read and write
-    kFolder,     // the directory that holds `path`
-    kDevice,     // an existing block device
-    kRead,       // an existing file, to read
-    kSecret,     // the contents of a key source that is not a file, as one
-    kAppend,     // a file, made if missing, to append to
-    kDirectory,  // the directory `path`, to read, make and sync files in
-    kLog,        // a datagram socket that is connected to the log at `path`
-    kDialer,     // a process that connects to the address `path`
-    kCourier,    // one that speaks to the broker that `path` describes
-  };
+#define X(kind, name) kind,
+  enum class Kind : uint8_t { TRACEFS_WISH_KINDS(X) };
+#undef X
   std::string path;
   bool sync = false;  // O_DSYNC
   Kind kind = Kind::kNew;
 };
 
-// What the control protocol calls it: "new", "map", "folder", "device", "read",
-// "secret", "append", "directory", "log", "dialer",
-// "courier".
-std::string_view WishKindName(Wish::Kind kind);
+// What the control protocol calls it.
+inline std::string_view WishKindName(Wish::Kind kind) {
+#define X(kind, name) name,
+  static constexpr std::string_view kNames[] = {TRACEFS_WISH_KINDS(X)};
+#undef X
+  return kNames[static_cast<size_t>(kind)];
+}
 
 // What was opened for one stage, in the order of its wishes.
 class Given {

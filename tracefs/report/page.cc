@@ -211,94 +211,108 @@ std::string Configuration(const Json& document) {
   return html;
 }
 
-struct Section {
+bool HasOperations(const Json& document) {
+  return NumberAt(document["totals"], "count") != 0;
+}
+
+// A panel of the page. Its picture, if it has one, is that of its name
+// (pictures.h), and what scripts make of it that of panels.js.
+struct Panel {
   const char* id;
   const char* title;
   const char* caption;
+  // What it has without scripts, below its picture.
+  std::string (*still)(const Json& document) = nullptr;
+  // Whether it has anything to show.
+  bool (*is_there)(const Json& document) = &HasOperations;
 };
 
-constexpr Section kSections[] = {
+constexpr Panel kPanels[] = {
     {"timeline", "Over time",
      "Operations a second by kind. Drag over it, or use the arrow keys, to "
      "choose a time: the panels below then show that time alone, as far as "
-     "they say so."},
+     "they say so.",
+     [](const Json& document) -> std::string {
+       if (document["timeline"]["counted"].empty()) return "";
+       return "<p class=\"small\">What was counted is known by its periods "
+              "alone: over each of them it is drawn with one rate. What "
+              "several traces have counted is in it several times.</p>";
+     },
+     [](const Json& document) {
+       return HasOperations(document) ||
+              NumberAt(document["time"], "bins") != 0;
+     }},
     {"operations", "Operations",
      "Each kind of operation: how many, how many failed, how long they took. "
-     "p99: 99 of 100 took no longer (within 0.8 %)."},
+     "p99: 99 of 100 took no longer (within 0.8 %).",
+     &StaticOperations},
     {"latency", "Latency over time",
      "How many operations took how long, and when."},
     {"directories", "Places over time",
-     "Operations in each directory (or of each file, command) over time."},
+     "Operations in each directory (or of each file, command) over time.",
+     [](const Json& document) {
+       return StaticTable(document["tables"]["directories"], "directory");
+     }},
     {"files", "Files, directories, users, commands",
      "What was worked on and by whom. Titles of columns sort. Of a chosen "
-     "time, only rows whose times are kept are shown."},
+     "time, only rows whose times are kept are shown.",
+     [](const Json& document) {
+       std::string html;
+       for (const char* name : {"files", "extensions", "commands", "users"}) {
+         html += "<h3>" + std::string(name) + "</h3>" +
+                 StaticTable(document["tables"][name], name);
+       }
+       return html;
+     }},
     {"tree", "Directories by size of work",
      "Each box is a directory or a file within the one around it; its area is "
      "the time spent on it, with all that is in it. Colours tell levels "
      "apart."},
     {"processes", "Processes",
-     "Who began whom, when each one lived and what it did. A bar with an open "
-     "end: it was not seen to end."},
+     "Which process started which, when each one lived and what it did. A bar "
+     "with an open end: it was not seen to end."},
     {"access", "Access patterns",
      "Where a read or write goes, seen from the one before it in the same open "
      "file: first, consecutive, forward (a gap), backward."},
-    {"errors", "Errors",
-     "Operations that failed, by reason, kind and command."},
+    {"errors", "Errors", "Operations that failed, by reason, kind and command.",
+     [](const Json& document) {
+       static constexpr const char* kHeads[] = {"error", "operation", "command",
+                                                "ops"};
+       return StaticRows(document["errors"]["rows"], kHeads);
+     }},
     {"flame", "Command, path, operation",
      "Width is time spent below that command, path or operation."},
-    {"slowest", "Slowest operations", "Those that took longest, one by one."},
+    {"slowest", "Slowest operations", "Those that took longest, one by one.",
+     [](const Json& document) {
+       static constexpr const char* kHeads[] = {
+           "began (ns)", "took (ns)", "op", "error", "pid", "command", "path"};
+       return StaticRows(document["slowest"], kHeads);
+     }},
     {"counted", "Counted",
      "What tracers counted instead of recording it, as their configuration "
      "asks: a table for each aggregate driver. \"other keys\": what was not "
-     "kept apart."},
+     "kept apart.",
+     [](const Json& document) {
+       std::string html;
+       for (const Json& table : document["counted"]) {
+         html += StaticCounted(table);
+       }
+       return html;
+     },
+     [](const Json& document) { return !document["counted"].empty(); }},
     {"configuration", "Configuration and machine",
-     "What the traces say of themselves."},
+     "What the traces say of themselves.", &Configuration,
+     [](const Json&) { return true; }},
 };
 
-std::string Body(std::string_view id, const Json& document) {
+std::string Body(const Panel& panel, const Json& document) {
   std::string html;
-  if (const Picture* const picture = FindPicture(id)) {
+  if (const Picture* const picture = FindPicture(panel.id)) {
     html +=
         "<div class=\"figure\">" + picture->draw(document).Finish() + "</div>";
   }
-  const Json& tables = document["tables"];
-  if (id == "timeline" && !document["timeline"]["counted"].empty()) {
-    html +=
-        "<p class=\"small\">What was counted is known by its periods alone: "
-        "over each of them it is drawn with one rate. What several traces have "
-        "counted is in it several times.</p>";
-  }
-  if (id == "operations") html += StaticOperations(document);
-  if (id == "directories") {
-    html += StaticTable(tables["directories"], "directory");
-  }
-  if (id == "files") {
-    for (const char* name : {"files", "extensions", "commands", "users"}) {
-      html += "<h3>" + std::string(name) + "</h3>" +
-              StaticTable(tables[name], name);
-    }
-  }
-  if (id == "errors") {
-    static constexpr const char* kHeads[] = {"error", "operation", "command",
-                                             "ops"};
-    html += StaticRows(document["errors"]["rows"], kHeads);
-  }
-  if (id == "slowest") {
-    static constexpr const char* kHeads[] = {
-        "began (ns)", "took (ns)", "op", "error", "pid", "command", "path"};
-    html += StaticRows(document["slowest"], kHeads);
-  }
-  if (id == "counted") {
-    for (const Json& table : document["counted"]) html += StaticCounted(table);
-  }
-  if (id == "configuration") html += Configuration(document);
+  if (panel.still != nullptr) html += panel.still(document);
   return html;
-}
-
-bool IsEmpty(std::string_view id, const Json& document) {
-  if (id == "counted") return document["counted"].empty();
-  return id != "configuration" && NumberAt(document["totals"], "count") == 0 &&
-         !(id == "timeline" && NumberAt(document["time"], "bins") != 0);
 }
 
 std::string Head(const Json& document) {
@@ -341,10 +355,10 @@ std::string Opening(const Json& document) {
   html +=
       "<p class=\"small\">" + XmlText(when) + "</p><nav aria-label=\"Panels\">";
   html += "<a href=\"#summary\">Summary</a>";
-  for (const Section& section : kSections) {
-    if (IsEmpty(section.id, document)) continue;
-    html += "<a href=\"#" + std::string(section.id) + "\">" + section.title +
-            "</a>";
+  for (const Panel& panel : kPanels) {
+    if (!panel.is_there(document)) continue;
+    html +=
+        "<a href=\"#" + std::string(panel.id) + "\">" + panel.title + "</a>";
   }
   return html + "</nav><div id=\"tools\" hidden></div></header>\n<main>\n";
 }
@@ -396,12 +410,12 @@ std::string_view PictureStyle() { return kPictureStyle; }
 std::string MakePage(const Json& document) {
   std::string html = Head(document) + Opening(document);
   html += SummarySection(document);
-  for (const Section& section : kSections) {
-    if (IsEmpty(section.id, document)) continue;
-    html += "<section id=\"" + std::string(section.id) + "\">" +
-            Element("h2", section.title) + "<p class=\"caption\">" +
-            XmlText(section.caption) + "</p><div class=\"body\">" +
-            Body(section.id, document) + "</div></section>\n";
+  for (const Panel& panel : kPanels) {
+    if (!panel.is_there(document)) continue;
+    html += "<section id=\"" + std::string(panel.id) + "\">" +
+            Element("h2", panel.title) + "<p class=\"caption\">" +
+            XmlText(panel.caption) + "</p><div class=\"body\">" +
+            Body(panel, document) + "</div></section>\n";
   }
   html += "</main>\n<footer class=\"small\">" +
           XmlText(document["generator"].get<std::string>()) +

@@ -1,12 +1,31 @@
-// The ready questions, as --print shows them.
+// The ready questions: a row for each is all that one takes which can be put
+// as a query, besides its paragraph in docs/man/tracefs-report.1.
 #pragma once
 
 #include <string_view>
 
 namespace tracefs {
 
-inline constexpr std::string_view kSummaryQuery =
-    R"(# What happened?
+struct ReadyQuestion {
+  std::string_view name;
+  std::string_view help;
+  std::string_view query;  // as --print shows it
+  // What stands between its name and the traces.
+  std::string_view words = {};
+};
+
+inline constexpr std::string_view kDiffQuery =
+    R"(# What is slower, new or gone? What adds or saves most time comes first.
+[diff]
+by = op
+values = count,errors,bytes,time,mean,p99
+top = all
+)";
+
+// In the order of --help.
+inline constexpr ReadyQuestion kQuestions[] = {
+    {"summary", "what happened, in a few tables",
+     R"(# What happened?
 [summary]
 analysis = summary
 [operations]
@@ -30,17 +49,15 @@ by = errno,op
 values = count
 sort = count
 top = 10
-)";
-
-inline constexpr std::string_view kTreeQuery =
-    R"(# Who began whom, what did each do, and how did it end?
+)"},
+    {"tree", "processes, what each did and how it ended",
+     R"(# Which process started which, what did each do, and how did it end?
 [tree]
 analysis = tree
 top = all
-)";
-
-inline constexpr std::string_view kFilesQuery =
-    R"(# Which files are busy?
+)"},
+    {"files", "files by what was read and written",
+     R"(# Which files are busy?
 [files]
 by = path
 values = count,errors,read,written,time,processes
@@ -51,68 +68,60 @@ by = ext
 values = count,read,written,time,files
 sort = time
 top = 20
-)";
-
-inline constexpr std::string_view kAccessQuery =
-    R"(# How are files gone through? Each transfer against the one before it through
-# the same open file; and what nine in ten transfers of an open file are.
+)"},
+    {"access", "sequential, strided or random",
+     R"(# How are files accessed? Each transfer is compared with the one before it through
+# the same open file; an open file is what nine in ten of its transfers are.
 [transfers]
 analysis = access
 top = all
-)";
-
-inline constexpr std::string_view kBlocksQuery =
-    R"(# What is read again, what is overwritten, how long does it live?
+)"},
+    {"blocks", "re-reads, overwrites, lives of blocks, working set",
+     R"(# What is read again, what is overwritten, how long does it live?
 [blocks]
 analysis = blocks
 top = all
-)";
-
-inline constexpr std::string_view kLifetimesQuery =
-    R"(# How long do files live that were created here, by who created them?
+)"},
+    {"lifetimes", "how long files live, and what is thrown away",
+     R"(# How long do files live that were created here, by who created them?
 [lifetimes]
 analysis = lifetimes
 sort = created
 top = 20
-)";
-
-inline constexpr std::string_view kSharingQuery =
-    R"(# Which files do several processes use, and what follows what? rar: a read
+)"},
+    {"sharing", "files that several processes use",
+     R"(# Which files do several processes use, and what follows what? rar: a read
 # after a read by another process; raw, war, waw likewise.
 [sharing]
 analysis = sharing
 sort = raw
 top = 20
-)";
-
-inline constexpr std::string_view kDoubleWritesQuery =
-    R"(# What is written more than once? rewritten: one file, several writers;
-# recreated: made afresh under a name that was written before; replaced: another
+)"},
+    {"double-writes", "rewritten, recreated, replaced by rename",
+     R"(# What is written more than once? rewritten: one file, several writers;
+# recreated: made again under a name that was written before; replaced: another
 # file was moved over it.
 [double-writes]
 analysis = double-writes
 sort = written
 top = 20
-)";
-
-inline constexpr std::string_view kRacesQuery =
-    R"(# Which reads would see something else if processes ran in another order?
+)"},
+    {"races", "reads that race with a writer",
+     R"(# Which reads would see something else if processes ran in another order?
 [races]
 analysis = races
 sort = gap
 top = 20
-)";
-
-inline constexpr std::string_view kChurnQuery =
-    R"(# Where are files made that are soon removed?
+)"},
+    {"churn", "where files are made and removed again",
+     R"(# Where are files made that are soon removed?
 [churn]
 analysis = churn
 sort = gone
 top = 20
-)";
-
-inline constexpr std::string_view kErrorsQuery =
-    R"(# What fails?
+)"},
+    {"errors", "what fails, where, and for which process",
+     R"(# What fails?
 [by error and operation]
 filter = errno != 0
 by = errno,op
@@ -131,10 +140,9 @@ by = path,errno
 values = count
 sort = count
 top = 20
-)";
-
-inline constexpr std::string_view kSmallIoQuery =
-    R"(# Who reads and writes in pieces below 4096 bytes?
+)"},
+    {"small-io", "who reads and writes in small pieces",
+     R"(# Who reads and writes in pieces below 4096 bytes?
 [small reads and writes]
 filter = op IN { read write } AND errno = 0 AND result < 4096
 by = cname,op
@@ -153,10 +161,9 @@ by = op,log2(result)
 values = count,bytes,share
 sort = count
 top = 20
-)";
-
-inline constexpr std::string_view kFsyncQuery =
-    R"(# Who waits for disks, how long, and when?
+)"},
+    {"fsync", "who waits for disks",
+     R"(# Who waits for disks, how long, and when?
 [by file]
 filter = op IN { fsync fsyncdir }
 by = path,cname
@@ -170,10 +177,9 @@ every = 1s
 values = count,time,max
 sort = count
 top = 20
-)";
-
-inline constexpr std::string_view kProbesQuery =
-    R"(# Which names are looked for in vain, where and by whom?
+)"},
+    {"probes", "names that are searched for but not found",
+     R"(# Which names are searched for but not found, where and by whom?
 [by directory]
 filter = op = lookup AND errno = ENOENT
 by = dir,cname
@@ -186,77 +192,63 @@ by = name
 values = count,time
 sort = count
 top = 20
-)";
-
-inline constexpr std::string_view kSlowestQuery =
-    R"(# What took longest?
+)"},
+    {"slowest", "the operations that took longest",
+     R"(# What took longest?
 [slowest]
 analysis = slowest
 sort = latency
 top = 20
-)";
-
-inline constexpr std::string_view kQueueingQuery =
-    R"(# How many operations are under way at the same time?
+)"},
+    {"queueing", "operations under way at the same time",
+     R"(# How many operations are under way at the same time?
 [depth]
 analysis = queueing
 top = all
-)";
-
-inline constexpr std::string_view kCriticalPathQuery =
-    R"(# What did the whole wait for? Backwards from the end of the longest process:
+)"},
+    {"critical-path", "processes that the whole waited for",
+     R"(# What did the whole wait for? Backwards from the end of the longest process:
 # its child that ended last, and so on.
 [critical path]
 analysis = critical-path
 sort = waited
 top = 20
-)";
-
-inline constexpr std::string_view kUsesQuery =
-    R"(# Which files are read most, and which are written for nobody?
+)"},
+    {"uses", "files that are read most, or written and never read",
+     R"(# Which files are read most, and which are written but never read?
 [uses]
 analysis = uses
 sort = read
 top = 20
-)";
-
-inline constexpr std::string_view kRatesQuery =
-    R"(# How much is there at a time, from the quietest to the busiest period?
+)"},
+    {"rates", "the busiest tenth, second, ten seconds and minute",
+     R"(# How much is there at a time, from the quietest to the busiest period?
 [rates]
 analysis = rates
 top = all
-)";
-
-inline constexpr std::string_view kPausesQuery =
-    R"(# How long is it quiet: between the begins of operations, and between those of
+)"},
+    {"pauses", "how long it is quiet, and how long processes think",
+     R"(# How long is it quiet: between the begins of operations, and between those of
 # one process?
 [pauses]
 analysis = pauses
 top = all
-)";
-
-inline constexpr std::string_view kPermissionsQuery =
-    R"(# Who changes modes and owners, from what to what? What was before is known
+)"},
+    {"permissions", "changes of modes and owners",
+     R"(# Who changes modes and owners, from what to what? What was before is known
 # where an earlier operation told it.
 [permissions]
 analysis = permissions
 top = all
-)";
-
-inline constexpr std::string_view kWhoQuery =
-    R"(# Who did what to a file? Under all its names: renames are followed.
+)"},
+    {"who", "who did what to the file PATH",
+     R"(# Who did what to a file? Under all its names: renames are followed.
 [who]
 analysis = who
 sort = count
 top = 20
-)";
-
-inline constexpr std::string_view kDiffQuery =
-    R"(# What is slower, new or gone? What adds or saves most time comes first.
-[diff]
-by = op
-values = count,errors,bytes,time,mean,p99
-top = all
-)";
+)",
+     "PATH"},
+};
 
 }  // namespace tracefs

@@ -6,6 +6,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "drivers/assembly/table.h"
 #include "drivers/output/table.h"
@@ -13,6 +15,9 @@
 #include "tests/unit/drivers/output/driven_trace.h"
 #include "tests/unit/filters/output/filter_chain.h"
 #include "tracefs/export/table.h"
+#include "tracefs/tools/count/main.h"
+#include "tracefs/tools/report/options.h"
+#include "tracefs/tools/report/rows.h"
 
 namespace tracefs {
 namespace {
@@ -31,7 +36,8 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
   const std::string page = ReadText("docs/extending.md");
   const std::string code = ReadText("docs/examples/invert_filter.cc") +
                            ReadText("docs/examples/pipe_driver.cc") +
-                           ReadText("docs/examples/tsv.cc");
+                           ReadText("docs/examples/tsv.cc") +
+                           ReadText("docs/examples/count_main.cc");
   ASSERT_FALSE(page.empty());
   const std::string fence = "```cpp\n";
   int blocks = 0;
@@ -43,7 +49,7 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
     EXPECT_NE(code.find(block), std::string::npos) << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 8);
+  EXPECT_EQ(blocks, 10);
 }
 
 // order_test.cc, as the page changes it, runs it beside the others.
@@ -158,6 +164,56 @@ TEST(ExtendingTest, TheManualNamesEveryFormat) {
                 manual.find(".BR " + word + ' ') != manual.npos)
         << word;
   }
+}
+
+constexpr char kTrace[] = "tests/golden/v1/every_operation.trace";
+
+// What a command of the report answers.
+std::string Answer(std::vector<const char*> words) {
+  words.insert(words.begin(), "tracefs-report");
+  const auto options =
+      ParseReportOptions(static_cast<int>(words.size()), words.data());
+  if (!options.ok()) return options.status().message();
+  StringOutput out;
+  StringOutput err;
+  options->row->run(*options, out, err);
+  EXPECT_TRUE(out.Flush().ok() && err.Flush().ok());
+  return out.text();
+}
+
+TEST(ExtendingTest, TheQuestionIsAnswered) {
+  const std::string answer = Answer({"links", "--format", "csv", kTrace});
+  EXPECT_NE(answer.find(",link,1,"), answer.npos) << answer;
+  EXPECT_NE(answer.find(",symlink,1,"), answer.npos) << answer;
+  EXPECT_NE(Answer({"links", "--format", "text", kTrace}).find("links\n"),
+            answer.npos);
+  EXPECT_NE(ReadMade("docs/man/tracefs-report.1").find("\n.B links\n"),
+            answer.npos);
+}
+
+TEST(ExtendingTest, ThePageHasThePanel) {
+  const std::string page = Answer({"page", "--format", "html", kTrace});
+  EXPECT_NE(page.find("<a href=\"#users\">Users</a>"), page.npos);
+  EXPECT_NE(page.find("<section id=\"users\"><h2>Users</h2>"), page.npos);
+  EXPECT_NE(page.find("<th scope=\"row\">1000</th><td>38</td>"), page.npos);
+}
+
+TEST(ExtendingTest, TheToolCounts) {
+  const auto count = [](std::vector<std::string> words) {
+    std::vector<char*> all;
+    for (std::string& word : words) all.push_back(word.data());
+    testing::internal::CaptureStdout();
+    const int status = CountMain(static_cast<int>(all.size()), all.data());
+    return std::to_string(status) + " " +
+           testing::internal::GetCapturedStdout();
+  };
+  const std::string listed = Answer({"summary", "--format", "csv", kTrace});
+  const std::string counted = count({"tracefs-count", kTrace});
+  EXPECT_EQ(counted.substr(0, 2), "0 ");
+  EXPECT_NE(listed.find("\noperations," + counted.substr(2)), listed.npos)
+      << counted << listed;
+  EXPECT_NE(count({"tracefs-count", "--help"}).find("Usage: tracefs-count "),
+            counted.npos);
 }
 
 }  // namespace
