@@ -508,7 +508,7 @@ Status BlockRewriter::WriteStart(const format::SelfDescription& description,
   }
   for (const auto& [key, value] : description.header.properties) {
     if (IsOwnProperty(key)) {
-      if (plan_->options().reveal) continue;  // written anew
+      if (plan_->options().reveal) continue;  // written again
       return Status::Invalid(
           "the trace has been anonymised before; start from the original, or "
           "reveal first");

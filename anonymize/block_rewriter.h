@@ -1,4 +1,4 @@
-// BlockRewriter: writes a block anew by a plan. Blocks stand alone, so several
+// BlockRewriter: rewrites a block by a plan. Blocks stand alone, so several
 // rewriters can work on blocks of one trace, and what comes out does not depend
 // on which did what.
 //

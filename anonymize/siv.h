@@ -43,7 +43,7 @@ class Siv {
 
   std::unique_ptr<EVP_CIPHER, Free> cipher_;
   // A context that has its key and associated data is copied for each value: a
-  // third of the cost of keying anew. Starting a used one again without a key
+  // third of the cost of a new key. Starting a used one again without a key
   // reports success and does nothing.
   Context seal_template_;
   Context open_template_;

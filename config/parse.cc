@@ -213,8 +213,7 @@ class Parser {
     for (const ConfigEntry& entry : entries) {
       if (driver != nullptr) {
         return ErrorAt(in_.file(), entry.position,
-                       Quoted(entry.name) +
-                           " stands behind the output driver " +
+                       Quoted(entry.name) + " comes after the output driver " +
                            Quoted(driver->name) + ", which must come last");
       }
       if (entry.role == EntryRole::kDriver) driver = &entry;

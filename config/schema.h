@@ -11,7 +11,7 @@
 
 namespace tracefs {
 
-// What stands behind a name, or behind its '='.
+// What follows a name, or its '='.
 enum class ValueType : uint8_t {
   kNone,      // nothing: `compress`, `unbuffered`
   kText,      // a string or a bare word, not empty

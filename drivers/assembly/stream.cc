@@ -263,7 +263,7 @@ class Stream final : public AssemblyDriver {
     if ((flags_ & kFirstContents) != 0 && !late && contents != nullptr &&
         S_ISREG(state.st.st_mode)) {
       state.checksum = contents->ChecksumOf(event.node, kMostContents);
-      // Who only looked may have written since.
+      // A file that was only looked at may have been written to since.
       state.incomplete |= !state.checksum;
     }
     if (format::WriteState(block.writer(), state, MonotonicNs(), late,
@@ -399,7 +399,7 @@ class Stream final : public AssemblyDriver {
   ProcessFields process_;
   uint64_t numeric_mask_ = 0;
   std::array<NumericArg, kNumericFieldCount> numeric_{};
-  // Of STR_REPLAY. Who resolves is the same for all events of a mount.
+  // For STR_REPLAY. All events of a mount have the same resolver.
   mutable TouchedInodes touched_;
   mutable std::atomic<EventResolver*> resolver_ = nullptr;
   mutable std::atomic<FileStates*> file_states_ = nullptr;

@@ -4,7 +4,7 @@
 // is recorded from then on; one that comes late finds a mark that says where it
 // begins (FORMAT.md section 2.1). Blocks that nobody reads, or not fast enough,
 // are lost by the policy and counted. No call waits longer than the deadline,
-// and after a wait in vain none waits again before something was read.
+// and after a wait that ran out none waits again until something is read.
 #pragma once
 
 #include <chrono>

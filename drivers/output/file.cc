@@ -345,7 +345,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
                            ": the descriptor that was sent is not a new file, "
                            "open for writing");
   }
-  // Who sent it made it; nobody else can write to it or has a name for it.
+  // The sender made it; no one else can write to it or has a name for it.
   const Status fit =
       device ? CheckNoTerminal(options, files[0].get())
              : CheckOwnership(files[0].get(), {.one_name = true}, what);

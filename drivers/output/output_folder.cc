@@ -48,7 +48,7 @@ Result<OutputFolder> OutputFolder::Adopt(const std::string& path,
 }
 
 void OutputFolder::Enclose() {
-  // Who sent us one has seen to it.
+  // One that was sent to us is enclosed already.
   if (opened_here_) fd_ = EncloseFolder(std::move(fd_));
 }
 

@@ -20,7 +20,7 @@ struct State {
 
 size_t Byte(char c) { return static_cast<unsigned char>(c); }
 
-// Reads a class; `*at` stands behind '['. False without its ']'.
+// Reads a class; `*at` is just after '['. False without its ']'.
 bool ReadClass(std::string_view pattern, size_t* at, ByteSet* bytes) {
   size_t i = *at;
   const bool negated =
@@ -94,7 +94,7 @@ Result<Glob> Glob::Compile(std::string_view pattern, GlobKind kind) {
         break;
       case '\\':
         if (i == pattern.size()) {
-          return Status::Invalid("a backslash with nothing behind it");
+          return Status::Invalid("a backslash with nothing after it");
         }
         position.bytes.set(Byte(pattern[i++]));
         position.literal = true;

@@ -23,7 +23,7 @@ class TextMatcher {
 
   // Whether this text of the field satisfies the predicate. For kExt `text` is
   // the whole name, and one without an extension does not. No allocation.
-  // Of kKnown the question is whether there is a text, which there is.
+  // kKnown asks only whether there is a text, which there is.
   bool Matches(std::string_view text) const;
 
  private:

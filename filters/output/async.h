@@ -5,7 +5,7 @@
 //
 // A fixed number of buffers goes around: from the empty queue to the writer, to
 // the full queue, to the thread, and back. When no buffer is empty the policy
-// decides; after one wait that was in vain nobody waits again before a buffer
+// decides; after one wait that ran out no one waits again before a buffer
 // has become empty, so that a dead output costs the traced one deadline, not
 // one for each block.
 #pragma once

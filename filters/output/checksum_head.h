@@ -1,5 +1,5 @@
 // The bytes that the checksum filter adds to a block: a head before it, a tag
-// and perhaps a signature behind it. FORMAT.md, section 11.2.
+// and perhaps a signature after it. FORMAT.md, section 11.2.
 #pragma once
 
 #include <array>

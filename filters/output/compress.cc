@@ -14,7 +14,7 @@ namespace {
 // Both favour speed: a tracer competes with what it traces.
 constexpr int kDefaultZlibLevel = 3;
 constexpr int kDefaultZstdLevel = 1;
-// Of blocks of at most a quarter of what they may have, which end because time
+// For blocks of at most a quarter of what they may have, which end because time
 // has passed: there are a few a second, so that effort costs next to nothing,
 // and they have less to be compressed by.
 constexpr int kDefaultZstdLevelOfShort = 9;

@@ -34,7 +34,7 @@ class Reader {
     text_.remove_prefix(digits);
     return *value <= max;
   }
-  // What is behind the point, as billionths. False if there is no digit.
+  // The digits after the point, as billionths. False if there is none.
   bool Fraction(uint64_t* ns) {
     uint64_t unit = kNsPerSecond;
     size_t digits = 0;
@@ -196,7 +196,7 @@ Result<TimeSpec> ParseTimeSpec(std::string_view option, std::string_view text,
   if (spec) return *spec;
   return Status::Invalid(
       std::string(option) + ": \"" + std::string(text) +
-      "\" is no time; write 2026-01-02T14:03:05.25 (or +01:00, Z behind it), "
+      "\" is no time; write 2026-01-02T14:03:05.25 (or +01:00, Z after it), "
       "14:03:05 (of the day the trace begins), +5s (from its begin), -5s "
       "(before its end), 25% or @NANOSECONDS");
 }

@@ -59,7 +59,7 @@ std::optional<uint64_t> WholePartOf(uint64_t factor,
   return part;
 }
 
-// A number with one of `units` behind it, which may have a `fraction`.
+// A number followed by one of `units`, which may have a `fraction`.
 template <size_t N>
 std::optional<uint64_t> ParseWithUnit(std::string_view text,
                                       const Unit (&units)[N], bool fraction) {

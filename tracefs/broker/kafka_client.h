@@ -25,7 +25,7 @@ class KafkaClient {
   using Settings = std::vector<std::pair<std::string, std::string>>;
 
   explicit KafkaClient(BrokerSpec spec) : spec_(std::move(spec)) {}
-  // Who derives has ended the handle by then, while its callbacks were there.
+  // A derived class has ended the handle by then, while its callbacks exist.
   virtual ~KafkaClient() = default;
 
   // Makes the handle, with `more` settings. `prepare` may set callbacks, whose

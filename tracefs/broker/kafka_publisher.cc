@@ -106,7 +106,7 @@ class KafkaPublisher final : public Publisher, private KafkaClient {
       publisher->progress_.Done(reinterpret_cast<uint64_t>(message->_private));
       return;
     }
-    // Of what a fatal error ended it is said only that it was in a queue.
+    // After a fatal error the library says of it only that it was in a queue.
     Status why = FatalOf(handle);
     if (why.ok()) {
       why = KafkaError(message->err, "Kafka did not take a message");

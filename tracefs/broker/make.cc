@@ -29,7 +29,7 @@ std::string BrokerLibrary(BrokerKind kind) {
 
 namespace {
 
-// Of the libraries the one says that the server has hung up, the other what the
+// One of the libraries says that the server has hung up, the other what the
 // server's alert says.
 Status CheckOwn(const BrokerSpec& spec) {
   return spec.cert.empty() ? Status::Ok() : net::CheckNotExpired(spec.cert);

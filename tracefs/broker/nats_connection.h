@@ -1,6 +1,6 @@
-// A connection to NATS, with what JetStream needs. It is made anew by who uses
-// it, never by the library: nobody may believe that what was sent before a
-// break has arrived.
+// A connection to NATS, with what JetStream needs. Its user makes it
+// again, never the library: what was sent before a break must not be taken for
+// delivered.
 #pragma once
 
 #include <nats/nats.h>

@@ -23,7 +23,7 @@ uint16_t AccessOfOpen(uint32_t flags) {
   return access;
 }
 
-// Of an operation that was refused.
+// For an operation that was refused.
 uint16_t AccessOfFailure(const FileStep& step) {
   if (step.error != ENOENT && step.error != ENOTDIR) {
     // It existed, or at least was looked up.

@@ -31,7 +31,7 @@ struct BuildConfig {
                                     "/usr/bin/bash", "/usr/bin/sh",
                                     "/bin/dash",     "/usr/bin/dash"};
   Patterns dependency_exclude_patterns = {"/dev/*", "/proc/*", "*.rsp"};
-  // Of modules: patterns of files, and of commands, that are excluded for them.
+  // By module: patterns of files, and of commands, that are excluded for it.
   std::map<std::string, Patterns> additional_module_exclude_pattern_variants;
   std::map<std::string, Patterns> exclude_command_variants;
   Patterns module_dependencies_with_pipes;

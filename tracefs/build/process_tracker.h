@@ -33,7 +33,7 @@ struct Image {
   std::string program;  // what was to run: the script; else empty or as exe
   std::string cwd;
   std::vector<std::string> argv;
-  std::string environ;  // each with a NUL behind it
+  std::string environ;  // each ends with a NUL
   std::string cgroup;
 
   // What it is called: argv[0]'s program, or what else is known.
@@ -97,7 +97,7 @@ class TrackerListener {
   // The record of its fork comes after its first operation: its parent, and
   // whether its beginning was seen, may be known now.
   virtual void ForkTold(const Process&) {}
-  // Before its first operation. Of a program that was run: the one before it
+  // Before its first operation. If a program was run: after the one before it
   // has ended.
   virtual void ExecutionBegan(const Process&) {}
   virtual void Did(const Process&, const FileStep&) {}

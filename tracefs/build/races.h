@@ -16,7 +16,7 @@ struct Race {
   enum class Kind : uint8_t {
     kReadBefore,    // read, and written afterwards
     kReadDuring,    // read while it was being written
-    kProbedBefore,  // looked for in vain, and made afterwards
+    kProbedBefore,  // looked up, not found, and made afterwards
   };
   Kind kind{};
   PathId path = PathTable::kNone;
@@ -42,7 +42,7 @@ struct Races {
 // Bounds on what becomes of a file that very many use, as each of them may race
 // with each other one.
 struct RaceLimits {
-  // Of the users of a file up to so many are all compared with each other.
+  // Up to this many users of a file are all compared with each other.
   size_t users = 256;
   // Beyond, each reader with so many writers that began last before it and are
   // not done, and so many that began first after it.

@@ -12,9 +12,9 @@ struct CalledAs {
   int (*main)(int argc, char** argv);
 };
 
-// That of the command whose name the program was started by: of the file, or
-// where that tells nothing (a descriptor was executed, or a loader called) of
-// its argument 0. The first of `commands` if both are others. For main() alone.
+// The command by whose name the program was started: the name of the file, or
+// where that says nothing (a descriptor was executed, or a loader called) its
+// argument 0. The first of `commands` if both are others. For main() alone.
 const CalledAs& WhatWeAreCalled(std::span<const CalledAs> commands, int argc,
                                 char** argv);
 

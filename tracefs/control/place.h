@@ -51,7 +51,7 @@ std::optional<MountLine> UppermostAt(const std::string& mount_point);
 // The absolute path without links; the last part need not answer. `path` as it
 // was given if nothing is there.
 std::string PlaceOf(const std::string& path);
-// Of an open file; empty if it has none.
+// Where an open file is; empty if it has no place.
 std::string PlaceOf(int fd);
 
 // kSystem with EBUSY if the topmost mount at `mount_point` already is a tracefs

@@ -23,7 +23,7 @@ using Digest = std::array<std::byte, 32>;
 class Sha256 {
  public:
   Sha256();
-  // Starts anew.
+  // Starts again.
   void Reset();
   void Update(ByteSpan bytes);
   Digest Finish();

@@ -33,7 +33,7 @@ struct KeySource {
   Place place = Place::kFile;
   std::string name;
   // What it holds, opened by somebody else for a process that cannot: the file
-  // itself, or a file with the text. Null: it is looked for here.
+  // itself, or a file with the text. Null: it is opened here.
   std::shared_ptr<const UniqueFd> given = nullptr;
 
   // "key file '/etc/…'", for messages.

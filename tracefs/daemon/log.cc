@@ -23,7 +23,7 @@ constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxQueue = 256;
 // So many of a kind, then one line that counts the rest.
 constexpr uint32_t kBurst = 10;
-// Of what is no more than information: it counts at its source, too.
+// For mere information, which is counted at its source, too.
 constexpr uint32_t kInfoBurst = 600;
 constexpr uint64_t kBurstNs = 30 * kNsPerSecond;
 constexpr uint64_t kReconnectNs = 5 * kNsPerSecond;

@@ -2,7 +2,7 @@
 //
 // Over io_uring a queue thread and the caller it answers take turns on one
 // processor. When the reply wakes the caller, the scheduler looks for an idle
-// processor; on one where it finds it the caller has to start anew, and its
+// processor; on one where it finds it the caller has to start over, and its
 // next request is another queue's: twice the time on one machine, nothing on
 // another. A queue thread with a better nice value, or one that is SCHED_IDLE
 // and so counts as idle, may keep its caller where he is. Which of them does is

@@ -36,7 +36,7 @@ std::string_view IdAtEnd(std::string_view name) {
                                                        : std::string_view();
 }
 
-// Of a systemd unit's name: "my\\x2dbox" is "my-box".
+// The name of a systemd unit: "my\\x2dbox" is "my-box".
 std::string Unescaped(std::string_view name) {
   std::string text;
   for (; !name.empty(); name.remove_prefix(1)) {

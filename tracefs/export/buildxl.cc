@@ -36,7 +36,7 @@ constexpr uint32_t kNoExitCode = UINT32_MAX;
 // A trace that renames large directories over and over makes no more rows than
 // so many for each rename, and the million that the exporter begins with.
 constexpr size_t kNamesOfARename = 64;
-// Of each block of a file where there are many.
+// For each block of a file that has many.
 constexpr size_t kMemoryOfMany = size_t{4} << 10;
 
 class BuildXlExporter final : public Exporter, private build::TrackerListener {
@@ -88,7 +88,7 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
       return;
     }
     for (const auto& [root, file] : files_) {
-      // Of one who was there all the time and did nothing.
+      // One that was there all the time and did nothing.
       if (file->rows() != 0 && status_.ok()) status_ = WriteFile(root, *file);
     }
   }
@@ -230,7 +230,7 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
         (process.parent != build::kNobody && wanted_[process.parent]);
   }
 
-  // Who was there already is a tree of his own, and so is everybody he starts:
+  // A process that was there already is a tree of its own, as are its children:
   // a shell in a terminal is not part of the builds that it runs.
   void NoteTree(const Process& process) {
     if (options_.folder.empty()) return;

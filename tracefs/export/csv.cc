@@ -12,7 +12,7 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kMaxCsvEscape = 4;  // characters for a byte
-// What any column needs whose text is short, and what is behind it.
+// What any column with a short text needs, with what follows it.
 constexpr size_t kCellRoom = TimeText::kRoom + 8;
 
 class CsvExporter final : public Exporter {

@@ -226,7 +226,7 @@ class CtfExporter final : public Exporter {
     }
   }
 
-  // Of the event class; nothing once there are too many of them.
+  // The number of the event class; none once there are too many of them.
   std::optional<uint16_t> NumberOf(const Class& key) {
     const auto found = classes_.find(key);
     if (found != classes_.end()) return found->second;

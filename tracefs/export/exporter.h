@@ -22,7 +22,7 @@ struct ExportOptions {
   TimeStyle time = TimeStyle::kLocal;  // of the text format
   TimeForm form = TimeForm::kClock;
   bool form_given = false;  // somebody asked for it
-  // Of formats that are tables; empty: their own choice.
+  // For formats that are tables; empty: their own choice.
   std::vector<const Column*> columns = {};
   // Choices of one format, as its row declares them; checked.
   std::map<std::string, std::string, std::less<>> choices = {};

@@ -31,7 +31,7 @@ class Lanes {
   }
 
  private:
-  // Of each lane the ends of the operations it is in, outermost first.
+  // For each lane the ends of the operations it is in, outermost first.
   std::unordered_map<uint64_t, std::vector<std::vector<uint64_t>>> threads_;
 };
 

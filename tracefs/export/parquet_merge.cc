@@ -344,7 +344,7 @@ std::string TogetherAsJson(const std::vector<Input>& inputs,
     }
     if (traces.size() != 1 || all.size() != 1 || !all[0].is_object() ||
         !traces[0].is_object()) {
-      // Of several traces, which no file of a receiver's is.
+      // A file of several traces, which a receiver never writes.
       for (Json& trace : traces) all.push_back(std::move(trace));
       continue;
     }

@@ -81,7 +81,7 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
     node.begin_ns = process.begin_ns;
   }
   void Did(const Process& process, const FileStep& step) override {
-    // Who closes a file for good is guessed.
+    // Which process closes a file for good is only inferred.
     if (step.inferred) return;
     Count(step, &nodes_[process.id]);
   }

@@ -54,7 +54,7 @@ class Reader {
     *out = static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
     return true;
   }
-  // Of a field; a list has its booleans otherwise, and ours have none.
+  // The value of a field; lists encode booleans otherwise, and ours have none.
   bool Value(int type, ThriftValue* out, int depth) {
     switch (type) {
       case 1:

@@ -241,7 +241,7 @@ class FdrExporter final : public XrayExporter {
     thread.buffer.clear();
   }
 
-  // Readers differ in whether they skip what is behind the end of a buffer: it
+  // Readers differ in whether they skip what follows the end of a buffer: it
   // is at its very end, after records that say nothing.
   static void Fill(uint64_t tsc, std::string* block) {
     constexpr size_t kFull = kBufferBytes - kRecordBytes;

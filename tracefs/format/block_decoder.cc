@@ -51,7 +51,7 @@ void Know(TraceContext* trace, uint32_t pid, uint32_t ppid,
   }
 }
 
-// Of a process record: who began whom, and what it is called.
+// From a process record: which process began which, and its name.
 void Learn(const Message& message, TraceContext* trace) {
   ProcessRecord record;
   record.kind = *ProcessKindOf(message.msg_id);

@@ -101,7 +101,7 @@ void CompleteRecord(const ClockPair& clock, Record* record) {
   event.data = AsBytes(record->Text(Field::kData));
 }
 
-// Of an argument that is not understood.
+// Keeps an argument that is not understood.
 void KeepAside(const Argument& argument, Record* record) {
   if (record->extra.size() >= Record::kMaxExtra) return;
   record->extra.push_back({argument.id, argument.has_length, argument.value});

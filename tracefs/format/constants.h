@@ -153,7 +153,7 @@ enum class ArgId : uint16_t {
   kCloneFlags = 198,  // u64
   kProgram = 199,     // text: what was to be run
   kCwd = 200,         // text
-  kArgv = 201,        // bytes: arguments, each with a NUL behind it
+  kArgv = 201,        // bytes: arguments, each ending with a NUL
   kEnviron = 202,     // bytes: likewise
   kExitCode = 203,    // u32
   kExitSignal = 204,  // u32

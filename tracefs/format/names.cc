@@ -93,7 +93,7 @@ constexpr struct {
     {ArgId::kSizeMax, 8, T::kUnsigned, kTotal, "ARG_SIZE_MAX"},
     {ArgId::kSizeHistogram, 0, T::kBytes, kTotal, "ARG_SIZE_HISTOGRAM"},
     {ArgId::kRule, 4, T::kUnsigned, kTotal, "ARG_RULE"},
-    // Who wrote the config may have put names into its titles and actions.
+    // The author of the config may have put names into titles and actions.
     {ArgId::kRuleTitle, 0, T::kText, kNames, "ARG_RULE_TITLE"},
     {ArgId::kRuleKey, 0, T::kText, kTotal, "ARG_RULE_KEY"},
     {ArgId::kRuleLimit, 8, T::kUnsigned, kTotal, "ARG_RULE_LIMIT"},

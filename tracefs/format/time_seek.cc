@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kSeekWindowBytes = size_t{64} << 10;
 // Bisection ends where so few bytes are left that reading them is as quick.
 constexpr uint64_t kNearBytes = uint64_t{128} << 10;
-// Of what is longer the blocks at both ends are looked at first.
+// In what is longer the blocks at both ends are looked at first.
 constexpr uint64_t kLongBytes = uint64_t{1} << 20;
 // How far beside the place where a moment should be is looked, as a share of
 // what is left.

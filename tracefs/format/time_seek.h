@@ -65,7 +65,7 @@ class TimeSeek {
   // The first block with a readable head at or after an offset, and before
   // `end`; nothing if there is none. Frames of other kinds are passed over.
   Result<std::optional<FoundBlock>> BlockAfter(uint64_t offset, uint64_t end);
-  // The last such block before `end` that has operations, and lies behind
+  // The last such block before `end` that has operations, and lies after
   // `begin`.
   Result<std::optional<FoundBlock>> LastBlock(uint64_t begin, uint64_t end);
   // When operations of the blocks between two offsets began, the first one and

@@ -375,7 +375,7 @@ bool FileSystem::MayHandOver([[maybe_unused]] fuse_req_t req) const {
 }
 
 void FileSystem::ReleaseAll() {
-  // Any remaining wait for a lock is in vain.
+  // No lock that is still waited for will come.
   locks_.Clear();
   while (std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
     OpScope op(*this, handle->inode.is_dir() ? Op::releasedir_ : Op::release_);

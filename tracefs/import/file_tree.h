@@ -79,7 +79,7 @@ class FileTree final : public EventResolver {
   bool full() const { return tree_.live_nodes() >= kMostFiles; }
   const std::string& top() const { return top_; }
 
-  // Of a path in the traced system, its path below the top; nothing if it is
+  // For a path in the traced system its path below the top; nothing if it is
   // not there.
   std::optional<std::string> Below(std::string_view path) const;
 

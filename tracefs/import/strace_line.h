@@ -34,7 +34,7 @@ std::optional<uint64_t> TimeOfStraceLine(std::string_view line);
 // Nothing if it is none. Views are into `line`.
 std::optional<StraceLine> ParseStraceLine(std::string_view line);
 
-// What stands behind "name(".
+// What follows "name(".
 struct StraceCall {
   static constexpr size_t kMostArguments = 16;  // what is more is left out
 
@@ -55,7 +55,7 @@ void ParseStraceArguments(std::string_view rest, StraceCall* call);
 
 // --- Arguments.
 
-// "…", with its escapes undone, and ... behind it if it is cut. False if it is
+// "…", with its escapes undone, and ... after it if it is cut. False if it is
 // no string.
 bool DecodeString(std::string_view token, std::string* text, bool* cut);
 
@@ -73,7 +73,7 @@ bool DecodeDescriptor(std::string_view token, DescriptorArgument* argument);
 // an annotation.
 std::optional<int64_t> DecodeNumber(std::string_view token);
 
-// Of a structure: what stands behind "name=", to the next comma or end of the
+// In a structure: what follows "name=", to the next comma or the end of the
 // structure. Empty if it is not there.
 std::string_view Member(std::string_view token, std::string_view name);
 // The elements between brackets.

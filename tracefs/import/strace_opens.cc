@@ -10,7 +10,7 @@
 namespace tracefs::import {
 namespace {
 
-// Of opens, once the file is made.
+// Flags of no use once the file is made.
 constexpr uint32_t kOpenOnly = O_CREAT | O_EXCL | O_NOCTTY;
 
 }  // namespace

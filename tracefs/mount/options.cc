@@ -61,7 +61,7 @@ CommandOptions VisibleMountOptions() {
        "judge a config as a mount would, print the compiled filters and exit"},
       {"dot", "", "with --check: print them for Graphviz"},
       {"reload", "MNT",
-       "set the config of a running mount anew without unmounting, from "
+       "reload the config of a running mount without unmounting, from "
        "--config FILE or its own: tracefs-ctl MNT reload"},
       {"doctor", "",
        "say what this machine offers and what to change; SRC may be named"},

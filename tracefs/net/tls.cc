@@ -391,7 +391,7 @@ Result<std::unique_ptr<TlsContext>> TlsContext::Create(Role role,
   ::SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
-  // Each connection proves both sides anew.
+  // Each connection proves both sides again.
   ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_num_tickets(context.get(), 0);
   ::SSL_CTX_set_verify(context.get(),

@@ -60,7 +60,7 @@ enum class RefuseReason : uint16_t {
   kBadData = 6,     // a damaged frame, or one of another trace
   kTooLarge = 7,    // a frame or a trace larger than it takes
   kClosing = 8,     // it ends
-  kSuperseded = 9,  // the sender of this trace has connected anew
+  kSuperseded = 9,  // the sender of this trace has connected again
   kSlow = 10,       // a frame or a HELLO took too long
 };
 

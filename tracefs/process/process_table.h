@@ -1,4 +1,4 @@
-// Who did it: from the thread id in a FUSE request to the process behind it.
+// Who did it: from the thread id in a FUSE request to its process.
 //
 // What /proc says of a task is kept for each worker thread (a hit costs a few
 // nanoseconds) and, behind that, once for all. It is looked up again
@@ -111,7 +111,7 @@ class ProcessTable final : private ProcConnector::Observer {
   // gone when they are asked about. It costs a caller that was not seen before
   // three system calls for each ancestor that was not, either.
   void KeepParents(bool keep);
-  // Who began a process, 0 if that is not known. Threads: any.
+  // The parent of a process, 0 if that is not known. Threads: any.
   uint32_t ParentOf(uint32_t pid, uint64_t now_ns);
 
   // The ancestors of a process, as EventResolver::ForEachAncestor has it: who

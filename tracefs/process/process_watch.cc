@@ -176,7 +176,7 @@ void ProcessWatch::Rest() {
   start_ticks_.clear();
   ended_.clear();
   {
-    // Of pids that others will have by the next time.
+    // Their pids may belong to others by the next time.
     std::lock_guard lock(told_mu_);
     statuses_.clear();
     told_.clear();

@@ -199,7 +199,7 @@ void PtraceCompanion::ForgetEarlyEnds() {
                 [](const auto& one) { return !WIFSTOPPED(one.second); });
 }
 
-// Of a task that ends: it was killed, or ended by another thread, before it
+// What a task has left: it was killed, or ended by another thread, before it
 // could tell of these.
 void PtraceCompanion::TellUntold(pid_t tid,
                                  const std::vector<uint32_t>& children) {

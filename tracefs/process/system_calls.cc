@@ -25,7 +25,7 @@ constexpr size_t kLimit = 8192;
 constexpr size_t kMaxProcessors = 1024;
 // A sample of a ring of calls is shorter.
 constexpr size_t kMaxSample = 256;
-// Before the filter is set anew: until a session has the threads it needs, and
+// Before the filter is set again: until a session has the threads it needs, and
 // twice as long each time, as threads may come and go.
 constexpr std::chrono::milliseconds kFirstPause(200);
 constexpr std::chrono::minutes kLongestPause(1);

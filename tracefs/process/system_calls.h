@@ -118,7 +118,7 @@ class SystemCalls {
   // A thread of ours, or a number, that the kernel's filter may not know.
   // Threads: any.
   void AskForFilter();
-  // Sets the filter anew when asked to, at growing intervals, until told to
+  // Sets the filter again when asked to, at growing intervals, until told to
   // stop.
   void KeepFilter(Watch& watch);
 

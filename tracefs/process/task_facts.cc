@@ -94,7 +94,7 @@ void ReadMemoryOfProgram(const TaskStat& stat, bool environment,
     facts->environ = ReadMemory(pid, stat.env_start, stat.env_end);
     facts->incomplete |= facts->environ.size() != stat.env_end - stat.env_start;
   }
-  // The name stands behind the environment, at the end of the stack; what
+  // The name comes after the environment, at the end of the stack; what
   // follows it ends the mapping and cannot be read.
   if (stat.env_end != 0) {
     std::string name = ReadMemory(pid, stat.env_end, stat.env_end + PATH_MAX);

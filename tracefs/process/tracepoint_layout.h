@@ -31,7 +31,7 @@ struct TracepointEvent {
 using TracepointLayout = std::map<std::string, TracepointEvent, std::less<>>;
 TracepointLayout ParseTracepointLayout(std::string_view text);
 
-// Of the raw data of a record, whose sizes are not trusted:
+// From the raw data of a record, whose sizes are not trusted:
 // the number of its tracepoint,
 std::optional<uint16_t> TracepointNumber(ByteSpan raw);
 // a number of 1, 2, 4 or 8 bytes, zero-extended,

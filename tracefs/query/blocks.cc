@@ -31,7 +31,7 @@ class Blocks final : public Analysis {
     const Event& event = record.event;
     if (!HasRun(record) || Failed(event)) return;
     now_ns_ = record.real_ns;
-    // Of a file that is gone, the blocks are, too.
+    // When a file is gone, its blocks are, too.
     files_.Take(record);
     if (tally::Transfers(event.op)) {
       for (const tally::Transfer& transfer : tally::TransfersOf(event)) {

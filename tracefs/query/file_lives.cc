@@ -234,7 +234,7 @@ void FileLives::Take(const Record& record) {
     return;
   }
   if (event.op == Op::unlink_) {
-    // Of a file that was never seen before there is nothing to tell.
+    // There is nothing to tell about a file that was never seen before.
     Unname(path, record, FileLife::End::kRemoved, kNone);
     return;
   }

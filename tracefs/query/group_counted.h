@@ -20,8 +20,8 @@ bool CopiesCountForBothFiles(const format::TraceHeader& header);
 // Whether some part of the record's key is about files.
 bool IsAboutFiles(const format::AggregateRecord& record);
 
-// What a record adds. Of a copy that was counted under both of its files,
-// each byte is told twice: by file each belongs to one of them, else half of
+// What a record adds. A copy that was counted under both of its files tells
+// each byte twice: by file each belongs to one of them, else half of
 // what is told is what was moved.
 Tally TallyOf(const format::AggregateRecord& record, bool both_files,
               bool by_file);

@@ -21,8 +21,8 @@ Table HistogramTable(const Table& counts, Unit unit,
 Table HistogramTable(const HistogramRows& rows, Unit unit,
                      HistogramCuts cuts = HistogramCuts());
 
-// Of a table whose first column is the begin of a period and which has a column
-// `value`: a row for each other key with one character a period. `blocks`:
+// A table whose first column begins a period and which has a column `value`, as
+// lines: a row for each other key with one character a period. `blocks`:
 // U+2581 to U+2588, else digits. kInvalid if there are more than kMostPeriods.
 inline constexpr uint64_t kMostPeriods = 10000;
 Result<Table> PlotTable(const Table& periods, const std::string& value,

@@ -96,7 +96,7 @@ class Processes : public Analysis, private build::TrackerListener {
     if (id != build::kNobody) Count(step, &all_[id]);
   }
   void Count(const build::FileStep& step, Life* life) {
-    // Who closes a file for good is guessed.
+    // Which process closes a file for good is only inferred.
     if (step.inferred) return;
     life->sums.Add(sums_);
     if (life->ended) return;

@@ -71,7 +71,7 @@ struct Table {
   std::shared_ptr<const RowSource> source = nullptr;  // in place of `rows`
   // What belongs to no row of its own; kept behind all others.
   std::optional<Row> other;
-  std::vector<std::string> notes;  // sentences behind it; printable
+  std::vector<std::string> notes;  // sentences after it; printable
   uint64_t begin_ns = 0;           // of the trace, for times as text
 
   size_t size() const {  // without `other`

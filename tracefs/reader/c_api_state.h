@@ -1,4 +1,4 @@
-// What stands behind the handles of the C interface (tracefs_reader.h), and how
+// What the handles of the C interface stand for (tracefs_reader.h), and how
 // its calls keep in what the library throws.
 #pragma once
 

@@ -41,7 +41,7 @@ const FieldRow* FindField(uint32_t id);
 // those of JSON Lines: of the request, not of the file.
 const FieldRow* FindField(std::string_view name);
 
-// Of those that are no texts. False where the record does not have it.
+// For those that are no texts. False where the record does not have it.
 bool NumberOf(const FieldRow& row, const format::Record& record, size_t trace,
               uint64_t* value);
 // Of texts, and of kName; `buffer` may hold it. False where it is absent.

@@ -93,7 +93,7 @@ class ParallelColumns {
   // Fills a batch from the block, as far as it goes.
   std::shared_ptr<Batch> Fill(format::BlockDecoder* block) const;
   Result<std::shared_ptr<Batch>> NextOfRest();
-  // Of a block that was read before; null at its end.
+  // From a block that was read before; null at its end.
   std::shared_ptr<Batch> NextOfFirst();
   // What of a block was taken, but not handed out; may be null.
   const format::BlockDecoder* Pending() const;

@@ -418,8 +418,8 @@ Reader::Code Reader::NextBatch(const Batch::Specs& specs,
   const Code code = Begin(Way::kColumns);
   if (code != TRACEFS_ITEM) return code;
   if (merged_ != nullptr) return NextMerged(batch);
-  // Threads do not wait for an input to grow. Who descends from whom is known
-  // to who has seen all blocks before.
+  // Threads do not wait for an input to grow. Descent is known
+  // only to a reader that has seen all blocks before.
   const bool one_by_one =
       options_.follow ||
       (options_.filter != nullptr && options_.filter->asks_for_ancestors());

@@ -361,7 +361,7 @@ typedef struct tracefs_process {
   uint32_t child_pid;
   uint32_t child_tid;
   uint32_t child_ns_pid;
-  /* Of an exit: one is -1, or both. */
+  /* For an exit: one is -1, or both. */
   int32_t exit_code;
   int32_t exit_signal;
   int32_t cpu;          /* -1: not known */

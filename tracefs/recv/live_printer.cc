@@ -217,7 +217,7 @@ class LivePrinter final : public Keeper {
       const auto next = Next();
       if (next != intakes_.end()) {
         const auto began = SteadyClock::now();
-        // Who was idle has saved nothing up.
+        // Being idle saves nothing up.
         turn_ = next->second.spent = std::max(next->second.spent, turn_);
         TakeTurn(next, lock);
         if (const auto found = intakes_.find(last_client_);

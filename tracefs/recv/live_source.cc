@@ -103,7 +103,7 @@ void LiveSource::Print(Exporter& exporter, bool hurry) {
   } else if (waiting_since_ns_ == 0) {
     waiting_since_ns_ = MonotonicNs();
   }
-  // What a reader leaves lies behind the end of its trace.
+  // What a reader leaves comes after the end of its trace.
   feed_->Clear();
   merger_.ReleaseMemory();
 }

@@ -282,7 +282,7 @@ net::TlsContext* ReadAgain(int hang_up, Secrets& secrets,
     return nullptr;
   }
   ++counts.reloads;
-  Notify(NoticeId::kReloaded, "took certificates and keys anew");
+  Notify(NoticeId::kReloaded, "reloaded certificates and keys");
   return secrets.tls();
 }
 

@@ -45,10 +45,10 @@ CommandOptions VisibleOptions() {
       {"max-trace", "SIZE", "a trace; default: no limit"},
       {"max-traces", "N", "files in DIR; default 65536"},
       {"keep", "TIME",
-       "--out: remove traces to which nothing came for so long: 36h, 14d"},
+       "--out: remove traces that got nothing for this long: 36h, 14d"},
       {"keep-size", "SIZE",
-       "--out: where all together are larger, remove the oldest of whoever has "
-       "most"},
+       "--out: if all together are larger, remove the oldest of the sender "
+       "that has most"},
       {"keep-sender", "SIZE",
        "--out: remove the oldest of each sender that has more"},
       {"keep-free", "SIZE|N%",
@@ -61,7 +61,7 @@ CommandOptions VisibleOptions() {
        "turn into this user once all sockets, keys and DIR are open"},
       {"sandbox", "on|off", "give up what receiving does not need; default on"},
       {"log", "WHERE",
-       "journal, syslog (either with :SOCKET behind it), stderr or none; "
+       "journal, syslog (either with :SOCKET after it), stderr or none; "
        "default: standard error"},
       {"metrics", "ADDRESS",
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics, and "
@@ -271,8 +271,8 @@ std::string RecvHelp() {
          "--keep-free 10%\n"
          "  tracefs-recv --from nats:n1:4222,n2:4222 --out /srv/fleet "
          "--format parquet\n"
-         "\nSIGHUP has it read certificates and --key anew; who is connected "
-         "stays.\n"
+         "\nSIGHUP has it read certificates and --key again; open connections "
+         "stay.\n"
          "It ends in order with SIGTERM or SIGINT: all that came is then on "
          "the disk, and\nacknowledged.\n"
          "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "

@@ -367,7 +367,7 @@ class EpollReceiver final : public Receiver {
     // The sender has noticed before us that the old connection is dead.
     if (const auto old = sources_.find(client.source); old != sources_.end()) {
       Refuse(*clients_.at(old->second), RefuseReason::kSuperseded,
-             "the sender of this trace has connected anew");
+             "the sender of this trace has connected again");
     }
     sources_[client.source] = client.id;
     client.frames.emplace(serial, 0, options_.limits.max_block_bytes);

@@ -12,7 +12,7 @@
 
 namespace tracefs::replay {
 
-// One component of a path, with a NUL behind it.
+// One component of a path, with a NUL at its end.
 class NameText {
  public:
   explicit NameText(std::string_view name) {

@@ -93,7 +93,7 @@ class PlanBuilder {
   const std::vector<std::string>& unknown_files() const {
     return unknown_files_;
   }
-  // Of inodes that were alive at once, and bytes for all that is known of them.
+  // The most inodes alive at once, and bytes for all that is known of them.
   size_t peak_nodes() const { return model_.peak_nodes(); }
   size_t model_bytes() const { return model_.bytes(); }
 

@@ -134,7 +134,7 @@ Result<PrivateFolder> PrivateFolder::Make(int parent, std::string_view prefix) {
     made.Keep();
     return failed;
   }
-  // Who may write to `parent` can exchange it, but cannot make one that is
+  // A user who may write to `parent` can exchange it, but not make one that is
   // ours.
   made.fd_.Reset(OpenBeneath(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
   if (!made.fd_ && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {

@@ -77,8 +77,8 @@ class TreeModel {
   // Forgets a node with no name and no handle.
   void DropIfGone(NodeId id);
   // Whether the file of that number was dropped, and nothing has got the number
-  // since. Of those that were dropped last: what has no name any more is used
-  // for a moment, by who found it before.
+  // since. Knows those dropped last: what has no name any more is used for a
+  // moment only, by a process that found it before.
   bool IsDropped(uint64_t inode) const {
     return inode != 0 && !dropped_.empty() &&
            dropped_[Mix(inode) % kMostDropped] == inode;

@@ -383,7 +383,7 @@ Status UndoRecorder::KeepBytes(const Action& a, const File& file,
       return s;
     }
   }
-  // Who writes may have ended them.
+  // A write may have cleared them.
   if ((file.st.st_mode & kSetId) != 0) {
     Add(a, Kind::kMode, file.number).mode = file.st.st_mode & 07777;
   }

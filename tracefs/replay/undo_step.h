@@ -54,7 +54,7 @@ struct UndoStep {
   uint64_t size = 0;
   std::vector<Piece> pieces;
   std::vector<std::pair<std::string, std::string>> xattrs;
-  // Of a file that operations to be undone have made and removed: if all of
+  // A file that operations to be undone have made and removed: if all of
   // them are undone, nothing has to be done.
   bool is_passing = false;
   bool is_nothing = false;  // and they are

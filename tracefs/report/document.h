@@ -34,8 +34,8 @@ Json MakeDocument(Collector& collector,
 std::string EmbeddableJson(const Json& document);
 
 // A text from a trace: what is hidden or no UTF-8 as \xNN, and a backslash as
-// two, so that it can be undone. Of more than `most` bytes the middle is left
-// out, and how much that was stands there.
+// two, so that it can be undone. If it has more than `most` bytes, the middle
+// is left out, and its size stands there.
 inline constexpr size_t kMostTextBytes = 1000;
 std::string TextOf(std::string_view bytes, size_t most = kMostTextBytes);
 

@@ -128,7 +128,7 @@ Json TableAsJson(const CountedTable& table, uint64_t origin,
       {"sum", NumbersOf(counted.sum, values)}};
 }
 
-// Of each trace that has no operations one by one, the table that has counted
+// For each trace that has no operations one by one the table that has counted
 // most: others have counted the same ones, in other ways.
 std::vector<CountedTable*> TablesOfAll(Collector& collector) {
   std::map<size_t, CountedTable*> largest;

@@ -114,7 +114,7 @@ std::vector<Row> OwnRows(const NameTree& tree) {
   return rows;
 }
 
-// Of each directory what was done with what lies directly in it; with the root
+// For each directory what was done with what lies directly in it; with the root
 // itself in the root.
 std::vector<Row> InsideRows(const NameTree& tree) {
   std::vector<tally::Sums> inside(tree.size());

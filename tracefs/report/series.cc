@@ -32,7 +32,7 @@ void Series::Widen(int shift) {
 }
 
 SeriesPoint& Series::PointOf(uint64_t bin) {
-  // As a rule the last one, or one behind it: time goes on.
+  // As a rule the last one, or one after it: time goes on.
   if (!points_.empty() && points_.back().bin == bin) return points_.back();
   if (points_.empty() || points_.back().bin < bin) {
     points_.push_back({.bin = bin});

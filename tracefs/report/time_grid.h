@@ -47,7 +47,7 @@ class TimeGrid {
   uint64_t first_ns() const { return first_ns_; }
   uint64_t last_ns() const { return last_ns_; }
   Bins fine() const { return At(shift_); }
-  // Of these there are at most a quarter and one.
+  // There are at most a quarter as many, and one.
   Bins coarse() const { return At(shift_ + kCoarser); }
 
  private:

@@ -66,7 +66,7 @@ struct Rule {
   std::vector<RuleAction> actions;
 };
 
-// Reads what stands behind `when`. Errors are kInvalid with the place: bad
+// Reads what follows `when`. Errors are kInvalid with the place: bad
 // words, and rules that can never fire. `origin` is of the first byte of
 // `text`.
 Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,

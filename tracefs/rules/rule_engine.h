@@ -32,7 +32,7 @@ struct Alarm {
   format::AlarmValues values;  // all that is known of the operation
 };
 
-// Who began a process; of processes that have done nothing in the mount, too.
+// Parents of processes, also of those that did nothing in the mount.
 class ProcessParents {
  public:
   virtual ~ProcessParents() = default;

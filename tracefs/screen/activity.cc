@@ -58,8 +58,8 @@ void ActivityTable::Shrink() {
   for (auto& [key, sum] : rest) Fold(std::move(key), sum);
 }
 
-// Of a file that is not told apart any more operation and process are; of what
-// has no file nothing is.
+// Where files are not told apart any more, operations and processes still are;
+// without a file, nothing is.
 void ActivityTable::Fold(ActivityKey key, const ActivityCounts& counts) {
   if (key.path.empty()) {
     const uint32_t source = key.source;

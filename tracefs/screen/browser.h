@@ -84,7 +84,7 @@ class Browser {
   const std::deque<std::string>& lines() const { return lines_; }
   const std::vector<std::string>& about() const { return about_; }
   std::string Window() const { return feed_.Window(); }
-  // Of the histogram: the selected row's, or all there is.
+  // For the histogram: the selected row's, or all there is.
   const ActivityCounts& Chosen() const;
   // A message for the line of notices, until the next key.
   void Say(std::string text) { said_ = std::move(text); }

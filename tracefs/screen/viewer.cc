@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kReportWidth = 100;
 constexpr size_t kReportHeight = 50;
-// Of a view alone: names are whole.
+// For a view alone: names are whole.
 constexpr size_t kWholeNames = 8192;
 // Between two looks at what may have come.
 constexpr int kPauseMs = 100;

@@ -104,7 +104,7 @@ class SparseHistogram {
   void Add(uint64_t value, uint64_t count = 1) {
     AddBucket(HistogramBucket(value), count);
   }
-  // Of kHistogramBuckets; others are hostile, and not counted.
+  // Below kHistogramBuckets; others are hostile, and not counted.
   void AddBucket(uint16_t bucket, uint64_t count) {
     if (bucket >= kHistogramBuckets) return;
     const auto at = std::lower_bound(

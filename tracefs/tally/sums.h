@@ -54,7 +54,7 @@ struct TimedSums : Sums {
     max_ns = std::max(max_ns, ns);
   }
 
-  // Of the operations with a duration; 0 if there are none.
+  // Over the operations with a duration; 0 if there are none.
   uint64_t MeanNs() const { return timed == 0 ? 0 : time_ns / timed; }
   // Where quantiles of the durations lie.
   Extremes Times() const {

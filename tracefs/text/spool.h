@@ -62,7 +62,7 @@ class Spool {
   };
 
   const size_t memory_bytes_;
-  std::string memory_;  // what comes behind the pieces
+  std::string memory_;  // what comes after the pieces
   std::shared_ptr<SpoolFile> file_;
   std::vector<Piece> pieces_;
   Status status_;

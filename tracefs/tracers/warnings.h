@@ -20,7 +20,7 @@ struct WarningFacts {
   std::string_view visibility = {};
 };
 
-// What the filters of one plan are warned of, and what they ask for in vain.
+// Warnings about the filters of one plan, and about what they cannot get.
 std::vector<std::string> WarningsOf(const TracerPlan& plan,
                                     const WarningFacts& facts);
 

@@ -18,7 +18,7 @@ namespace tracefs {
 
 struct LinkOptions : SenderOptions {
   // A receiver that was sent something and says nothing for so long is given
-  // up, and connected to anew.
+  // up, and connected to again.
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
 };
 

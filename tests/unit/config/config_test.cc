@@ -210,10 +210,10 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"{{}{}{encrypt; file = x}}",
        "x.conf:1:7: 'encrypt' needs the option 'key'"},
       {"{{}{}{file = x; compress}}",
-       "x.conf:1:17: 'compress' stands behind the output driver 'file', which "
+       "x.conf:1:17: 'compress' comes after the output driver 'file', which "
        "must come last"},
       {"{{}{}{file = x; tcp = y}}",
-       "x.conf:1:17: 'tcp' stands behind the output driver 'file', which must "
+       "x.conf:1:17: 'tcp' comes after the output driver 'file', which must "
        "come last"},
       {"a{{}{}{file=x}}\na{{}{}{file=y}}",
        "x.conf:2:1: a second tracer is named 'a'"},

@@ -51,7 +51,7 @@ TEST_F(StoredTraceTest, GoesOnBehindTheLastWholeFrameWhereverItWasCut) {
   EXPECT_FALSE(std::filesystem::exists(folder_.Path("t.trace.rest-1")));
 }
 
-// No block can follow it: a sender would be asked to begin anew.
+// No block can follow it: a sender would be asked to start over.
 TEST_F(StoredTraceTest, Malicious_TheHighestNumberIsDamage) {
   const std::string bad = trace_.Frame(UINT64_MAX) + trace_.Frame(0);
   folder_.Write("t.trace", trace_.File(2) + bad);

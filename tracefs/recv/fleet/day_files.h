@@ -30,7 +30,7 @@ class DayFiles {
   // A block below that is not there.
   bool Missing(uint64_t sequence) const { return missing_.Has(sequence); }
 
-  // Of a trace of which nothing is left but its head (KeepHeads): it goes on
+  // For a trace of which only the head is left (KeepHeads): it goes on
   // with that block.
   void ResumeAt(uint64_t sequence);
 
@@ -57,7 +57,7 @@ class DayFiles {
   void ReadKeptHead();
   Status Open(const std::string& day, const std::string& name, File* file);
   Status SyncFound(const File& file, const std::string& path) const;
-  // Reads on to the last whole frame, and cuts off what is behind.
+  // Reads on to the last whole frame, and cuts off what follows.
   Status ReadOn(File* file, bool late);
   void Take(const format::FrameHeader& header, ByteSpan mark, bool late,
             File* file);

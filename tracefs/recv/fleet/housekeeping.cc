@@ -138,7 +138,7 @@ void Housekeeping::Merge(int64_t now_s) {
 void Housekeeping::Remove(int64_t now_s) {
   for (const std::string& host : NamesIn(root_, kHost)) {
     const UniqueFd folder = OpenFolder(root_, host);
-    // Of one who was killed.
+    // Left by a process that was killed.
     for (const std::string& name : NamesIn(folder.get(), kGone)) {
       RemoveFolder(folder.get(), name);
     }

@@ -23,7 +23,7 @@ namespace {
 constexpr char kBeside[] = ".merge-";
 // How long an old folder stays for those who have just listed it.
 constexpr int64_t kGraceS = 60;
-// Of one merged file: each has a footer in memory.
+// For one merged file: each has a footer in memory.
 constexpr size_t kMaxSources = 1024;
 
 struct Source {

@@ -159,11 +159,11 @@ OptionGroup FleetOptionRows() {
        {"creds", "FILE", "a user's credentials for NATS"},
        {"topic", "NAME", "of Kafka; default tracefs"},
        {"broker-user", "NAME", "or a user of the broker's"},
-       {"broker-password", "FILE", "a file with his password"},
+       {"broker-password", "FILE", "a file with the password"},
        {"broker-clear", "",
-        "send it also where whoever is on the way could read it"},
+        "send it even unencrypted, where others on the way can read it"},
        {"sasl", "HOW",
-        "how he proves it to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
+        "how to log in to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
         "default)"},
        {"hosts", "FILE", "names of hosts, a line each: others are refused"},
        {"every", "TIME",

@@ -15,7 +15,7 @@ uint64_t Mixed(uint64_t number) {
   return number ^ number >> 33;
 }
 
-// Of each set another one: no trace can have numbers that all want one slot,
+// Each set has its own: no trace can have numbers that all want one slot,
 // and what one set gives in its order lies anywhere in another.
 uint64_t NewSeed() {
   uint64_t random = 0;

@@ -73,7 +73,7 @@ std::string AnonHelp() {
          "       tracefs-anon --audit TRACE [--against ORIGINAL [--policy "
          "POLICY]]\n"
          "       tracefs-anon --explain --policy POLICY [IN]\n"
-         "Write traces anew so that they can be shared. IN is a file or pipe, "
+         "Rewrite traces so that they can be shared. IN is a file or pipe, "
          "or "
          "- for\nstandard input; OUT is a new file, - for standard output, or "
          "a folder, which\nseveral inputs need. Inputs are never changed.\n\n"

@@ -19,7 +19,7 @@ constexpr size_t kMinData = 8;
 // Numbers in text are looked for where they are not everybody's.
 constexpr size_t kMinDigits = 4;
 constexpr size_t kMinLineBytes = 12;
-// Of each field, what was seen is remembered so far.
+// Values of each field are remembered up to this many.
 constexpr size_t kMaxSeen = 250'000;
 constexpr size_t kMaxSeenBytes = size_t{16} << 20;
 

@@ -155,8 +155,8 @@ std::string HoldersText(const MountIdentity& mount) {
 }
 
 bool IsStillServed(const MountIdentity& mount) {
-  // Of the file system fusectl: a folder for each connection, which is called
-  // by the minor number.
+  // In the file system fusectl: a folder for each connection, named after its
+  // minor number.
   const std::string folder =
       "/sys/fs/fuse/connections/" + std::to_string(mount.minor);
   return mount.major == 0 && ::access(folder.c_str(), F_OK) == 0;

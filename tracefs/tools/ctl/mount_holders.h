@@ -1,5 +1,5 @@
-// Who keeps a mount alive, also after it was unmounted: processes with files of
-// it open, or with their working directory in it, and copies of it in other
+// What keeps a mount alive, also after it was unmounted: processes with files
+// of it open, or with their working directory in it, and copies of it in other
 // mount namespaces. By /proc alone; nothing is asked of the mount, which may
 // hang.
 #pragma once

@@ -68,7 +68,7 @@ constexpr CommandRow kCommands[] = {
      "unmount it, and return when its traces are complete"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
      "the busiest operations, processes, files and directories, live: a screen "
-     "to sort, search and open (? there tells how)"},
+     "to sort, search and open (? shows the keys)"},
 };
 
 template <typename Row>
@@ -186,7 +186,7 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   return Status::Ok();
 }
 
-// Of commands but tail: whether JSON is wanted.
+// For all commands but tail: whether JSON is wanted.
 Status TakeFormat(const CommandLine& given, CtlOptions* options) {
   const std::string format = given.Text("format");
   options->json = format == "json";

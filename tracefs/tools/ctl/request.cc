@@ -151,8 +151,8 @@ Status NewFiles::OpenDevice(const std::string& path, bool sync) {
   return Status::Ok();
 }
 
-// Not to hang on a FIFO. Whose it is and who may read it is looked at by who
-// uses it.
+// Never waits for the other end of a FIFO. Its user checks its owner and who
+// may read it.
 Status NewFiles::OpenToRead(const std::string& path) {
   UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

@@ -29,7 +29,7 @@ CommandOptions VisibleOptions() {
        "every number for a double"},
       {"from", "TIME",
        "only operations that began at TIME or later: 2026-01-02T14:03:05.25, "
-       "14:03:05, +5s after the begin of the trace, -5s before its end, 25%, "
+       "14:03:05, +5s after the start of the trace, -5s before its end, 25%, "
        "@NANOSECONDS since 1970"},
       ToOption(),
       {.name = "overlapping",
@@ -39,7 +39,7 @@ CommandOptions VisibleOptions() {
        "only operations that match EXPR, in the language of capture filters"},
       {.name = "browse",
        .help =
-           "show them on a screen to sort, search and open (? there tells how)",
+           "show them on a screen to sort, search and open (? shows the keys)",
        .excludes =
            "format output stats header extract follow by every hist plot sort "
            "top values columns limit set time-format safe-numbers"},
@@ -68,7 +68,7 @@ CommandOptions VisibleOptions() {
       {"utc", "",
        "times, also those of --from and --to, in UTC instead of local time"},
       {"time-format", "FORM",
-       "text, csv: clock (a line tells where the day changes), date, iso, "
+       "text, csv: clock (a line marks each new day), date, iso, "
        "epoch, ns, relative (to the first one shown) or delta (to the one "
        "before)"},
       HelpOption(),

@@ -183,7 +183,7 @@ class Querier {
     return Counted(grouping);
   }
 
-  // Of what is counted, and what it is counted by.
+  // Fields that are counted, and those they are counted by.
   void NoteOpaque(const query::Grouping& grouping) {
     uint64_t fields = 0;
     for (const reader::ColumnSpec& column : *grouping.columns()) {

@@ -116,7 +116,7 @@ Status Import(const ImportCommand& command, std::string* said) {
   std::string from = command.from;
   if (from.empty()) from = IsOfFio(in->get()) ? "fio" : "strace";
   if (from == "fio" && texts->size() > 1) {
-    return Status::Invalid("of fio one FILE at a time");
+    return Status::Invalid("fio: one FILE at a time");
   }
   Result<Replacement> made =
       Replacement::Begin(command.output, Replacement::Kind::kFile);

@@ -21,8 +21,8 @@ CommandOptions VisibleOptions() {
            "strace: only files below this directory, which becomes the root of "
            "the trace; default: /, without /dev, /proc and /sys"},
           {"cwd", "DIR",
-           "strace: the working directory in the begin, where strace does not "
-           "tell it"},
+           "strace: the working directory at the start, if strace does not say "
+           "it"},
           HelpOption(),
           VersionOption()};
 }
@@ -70,7 +70,7 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
                            "\"; there are strace, fio");
   }
   if (result.from == "fio" && result.files.size() > 1) {
-    return Status::Invalid("of fio one FILE at a time");
+    return Status::Invalid("fio: one FILE at a time");
   }
   for (const auto& [option, value] :
        {std::pair{"below", &result.options.below},

@@ -78,8 +78,8 @@ CommandOptions VisibleOptions() {
        "bytes written: recorded (default), zero, pattern, synth (same hash, "
        "same bytes)"},
       {"users", "WHICH",
-       "self (default); recorded: as who it was, and files belong to whom they "
-       "belonged: takes root"},
+       "self (default); recorded: as the recorded users, with the recorded "
+       "owners of files: takes root"},
       {"set-id", "", "set-user-ID and set-group-ID bits, too"},
       {"security-xattrs", "",
        "security.* attributes, too: file capabilities, labels"},
@@ -292,7 +292,7 @@ Status CheckTogether(const ReplayOptions& o) {
     return Status::Invalid("--step is for one replay, not for --clones");
   }
   if (o.step && o.existing) {
-    return Status::Invalid("--step may have to begin anew: not in --existing");
+    return Status::Invalid("--step may have to start over: not in --existing");
   }
   if (o.json && o.step) return Status::Invalid("--step has no JSON");
   return {};

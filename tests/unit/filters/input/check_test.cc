@@ -262,7 +262,7 @@ TEST(CheckTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
        "f:1:8: '*.tex' looks like a pattern: use ~, or quote "
        "it if it is meant literally"},
       {"name ~ [ab", "f:1:8: '[ab' is a '[' without its ']'"},
-      {"name ~ a\\", "f:1:8: 'a\\' is a backslash with nothing behind it"},
+      {"name ~ a\\", "f:1:8: 'a\\' is a backslash with nothing after it"},
       {"ext = .tex",
        "f:1:7: an extension holds no '.' and no '/': '.tex'; it "
        "is written without its dot"},

@@ -589,7 +589,7 @@ TEST_F(AuditTest, FindsWhatIsHiddenInTheChainText) {
   }
 }
 
-// A reader stops at FINAL: what stands behind it is seen by nobody but whoever
+// A reader stops at FINAL: what comes after it is seen by nobody but whoever
 // looks for it.
 TEST_F(AuditTest, FindsBlocksBehindTheEndOfTheTrace) {
   // There need be no secret in it.
