@@ -182,6 +182,8 @@ class AggregateCounter final : public EventCounter {
     if (spec_.every_ns != 0) period_ = std::make_unique<KeyCounts>(sum_table_);
   }
 
+  std::string Keys() const override { return KeysText(spec_); }
+
   std::unique_ptr<Shard> MakeShard() const override {
     return std::make_unique<ThreadShard>(table_, want_paths_);
   }

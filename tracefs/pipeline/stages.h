@@ -73,6 +73,9 @@ class EventCounter {
 
   virtual ~EventCounter() = default;
 
+  // What it counts by, for the header of the trace: "op uid".
+  virtual std::string Keys() const = 0;
+
   // Threads: any.
   virtual std::unique_ptr<Shard> MakeShard() const = 0;
   // The thread of the shard, when the operation is done.

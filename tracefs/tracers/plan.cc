@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "drivers/assembly/aggregate_spec.h"
 #include "drivers/assembly/table.h"
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
@@ -53,12 +52,9 @@ Status AddAssembly(const TracerConfig& config, std::string_view file,
     Result<std::unique_ptr<AssemblyDriver>> driver =
         FindAssemblyDriver(entry.name)->make(entry, file);
     if (!driver.ok()) return driver.status();
-    if ((*driver)->counter() != nullptr) {
-      const auto spec =
-          ParseAggregateSpec(entry.value.text, file, entry.position);
-      if (!spec.ok()) return spec.status();
+    if (const auto counter = (*driver)->counter()) {
       parts->header.Set("aggregate." + std::to_string(++counting),
-                        KeysText(*spec));
+                        counter->Keys());
     }
     parts->assembly.push_back(std::move(*driver));
   }

@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "drivers/assembly/table.h"
@@ -36,6 +41,7 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
   const std::string page = ReadText("docs/extending.md");
   const std::string code = ReadText("docs/examples/invert_filter.cc") +
                            ReadText("docs/examples/pipe_driver.cc") +
+                           ReadText("docs/examples/churn_driver.cc") +
                            ReadText("docs/examples/tsv.cc") +
                            ReadText("docs/examples/count_main.cc");
   ASSERT_FALSE(page.empty());
@@ -49,7 +55,7 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
     EXPECT_NE(code.find(block), std::string::npos) << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 10);
+  EXPECT_EQ(blocks, 14);
 }
 
 // order_test.cc, as the page changes it, runs it beside the others.
@@ -101,6 +107,74 @@ TEST(ExtendingTest, TheDriverWritesATrace) {
   ASSERT_GT(n, 0);
   text.resize(static_cast<size_t>(n));
   EXPECT_EQ(text, trace.Bytes());
+}
+
+Event Done(Op op, uint32_t uid, int error) {
+  Event event;
+  event.op = op;
+  event.Set(Field::kUid, uid);
+  event.Set(Field::kErrno, static_cast<uint64_t>(error));
+  return event;
+}
+
+TEST(ExtendingTest, TheAssemblyDriverCountsWhatUsersMakeAndRemove) {
+  const AssemblyDriverRow* const row = FindAssemblyDriver("churn");
+  ASSERT_NE(row, nullptr);
+  const auto made = row->make(ConfigEntry(), "t.conf");
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_TRUE((*made)->Needs(Op::unlink_).counts);
+  EXPECT_FALSE((*made)->Needs(Op::read_).after);
+  const std::shared_ptr<EventCounter> counter = (*made)->counter();
+  EXPECT_EQ(counter->Keys(), "op uid");
+  const auto one = counter->MakeShard();
+  const auto other = counter->MakeShard();
+  for (const auto& [op, uid, error] :
+       {std::tuple{Op::create_, 7, 0}, std::tuple{Op::create_, 7, EEXIST},
+        std::tuple{Op::unlink_, 7, 0}, std::tuple{Op::read_, 7, 0},
+        std::tuple{Op::create_, 8, 0}, std::tuple{Op::create_, 7, 0}}) {
+    Event event = Done(op, static_cast<uint32_t>(uid), error);
+    counter->Count(event, uid == 7 ? *one : *other);
+  }
+  for (EventCounter::Shard* const shard : {one.get(), other.get()}) {
+    counter->Take(*shard);
+    counter->AddUp();
+  }
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> counts;
+  counter->Report(0, true, [&](const format::AggregateRecord& record) {
+    ASSERT_EQ(record.key.size(), 2u);
+    counts[{record.key[0].number, record.key[1].number}] += record.count;
+  });
+  EXPECT_EQ(counts, (std::map<std::pair<uint64_t, uint64_t>, uint64_t>{
+                        {{Index(Op::create_), 7}, 2},
+                        {{Index(Op::create_), 8}, 1},
+                        {{Index(Op::unlink_), 7}, 1}}));
+}
+
+TEST(ExtendingTest, TheAssemblyDriverKeepsABoundedNumberOfUsersAndLosesNone) {
+  const auto made = FindAssemblyDriver("churn")->make(ConfigEntry(), "t.conf");
+  ASSERT_TRUE(made.ok());
+  const std::shared_ptr<EventCounter> counter = (*made)->counter();
+  constexpr uint64_t kUsers = 30'000;
+  for (int thread = 0; thread < 2; ++thread) {
+    const auto shard = counter->MakeShard();
+    for (uint32_t uid = 0; uid < kUsers; ++uid) {
+      Event event = Done(Op::create_, uid, 0);
+      counter->Count(event, *shard);
+    }
+    counter->Take(*shard);
+    counter->AddUp();
+  }
+  uint64_t records = 0;
+  uint64_t count = 0;
+  uint64_t others = 0;
+  counter->Report(0, true, [&](const format::AggregateRecord& record) {
+    ++records;
+    count += record.count;
+    if (record.other) ++others;
+  });
+  EXPECT_LE(records, 10'001u);
+  EXPECT_EQ(count, 2 * kUsers);
+  EXPECT_EQ(others, 1u);
 }
 
 // hostile_names_test.cc tries it, too.
