@@ -147,9 +147,11 @@ bool TellsExactly(const FieldPlan& field) {
              (rule.action == Action::kZero && tells == SizeTell::kBytes) ||
              (rule.action == Action::kEncrypt && rule.pad <= 1);
     default:
+      // Shifted transfers tell the constant: where one ends the next begins.
       return rule.action == Action::kKeep ||
-             (rule.action == Action::kQuantise && !rule.shift &&
-              rule.step <= 1);
+             (rule.action == Action::kShift && tells == SizeTell::kTransfer) ||
+             (rule.action == Action::kQuantise && rule.step <= 1 &&
+              (!rule.shift || tells == SizeTell::kTransfer));
   }
 }
 

@@ -144,6 +144,12 @@ TEST(Policy, ContradictionsAreRefused) {
       {"size = drop;\nio = quantise 1;\nresult = bucket;\ndata = drop;\n"
        "ARG_TARGET = drop;\n",
        "would still be told by ARG_OFFSET"},
+      {"size = bucket;\nio = shift;\nresult = bucket;\ndata = drop;\n"
+       "ARG_TARGET = drop;\n",
+       "would still be told by ARG_OFFSET"},
+      {"size = drop;\nio = bucket;\nresult = shift quantise 1;\n"
+       "data = drop;\nARG_TARGET = drop;\n",
+       "would still be told by ARG_RESULT"},
       {"size = fpe;\nio = fpe;\nresult = fpe;\ndata = drop;\n"
        "ARG_TARGET = drop;\nARG_LENGTH = keep;\n",
        "would still be told by ARG_LENGTH"},
