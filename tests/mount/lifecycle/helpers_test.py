@@ -23,7 +23,7 @@ class World:
     """A mount with metrics, and what it says of its helpers."""
 
     def __init__(self, suite, name, output=None, words="STR_ALL",
-                 transport=None):
+                 transport=None, wrapper=()):
         self.suite = suite
         self.source = suite.folder(name, "source")
         self.point = suite.folder(name, "mnt")
@@ -35,7 +35,7 @@ class World:
         self.mount = suite.mount(
             self.source, self.point,
             ("", words, output or f'file = "{self.trace}"'),
-            transport=transport,
+            transport=transport, wrapper=wrapper,
             options=("--metrics", f"unix:{self.metrics}"))
 
     def stats(self):
@@ -102,6 +102,16 @@ def watchdog(suite):
     expect(not world.mount.is_mounted(), "it is still mounted")
     world.mount.wait(0)
     suite.read(world.trace)
+
+
+def watchdog_where_children_are_ignored(suite):
+    """Whoever starts a mount may have been told nothing of the end of a child."""
+    world = World(suite, "ignored",
+                  wrapper=("env", "--ignore-signal=CHLD"))
+    kill(helpers_of(world.mount.pid, "tracefs-watch"))
+    world.expect_counts("watch", 1, 1, 1)
+    world.mount.kill()
+    wait_until(lambda: not world.mount.is_mounted(), "the watchdog")
 
 
 def looker(suite):
@@ -196,7 +206,8 @@ def all_of_them(suite):
 def main():
     suite = Suite("helpers", __doc__)
     adopt_orphans()
-    for case in (watchdog, looker, dialer, trial, all_of_them):
+    for case in (watchdog, watchdog_where_children_are_ignored, looker,
+                 dialer, trial, all_of_them):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 
