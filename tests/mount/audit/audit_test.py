@@ -282,8 +282,8 @@ def steered():
     header = SUITE.command("tracefs-dump", "--header", place.trace, status=None)
     expect(re.search(r"output.when_full\s+fail", header), header)
     SUITE.command("tracefs-ctl", place.point, "stop", "1")
-    expect("is done from here on, and not recorded" in mount.messages(),
-           f"the log does not tell:\n{mount.messages()}")
+    wait_until(lambda: "is done from here on, and not recorded"
+               in mount.messages(), "what the log tells")
     said = SUITE.command("tracefs-ctl", place.point, "explain")
     expect("refused (EIO)" not in said and "stays shut" in said, said)
     mount.kill()
