@@ -233,7 +233,10 @@ class Planting:
                             for f, m in self.made.items()})
             done = run(["nice", "ninja", "-C", str(self.shop.build), "-k", "0",
                         f"-j{self.jobs}", *targets], seconds=BUILD_SECONDS,
-                       env=environment())
+                       env=environment() | {
+                           # As in CMakePresets.json, which ninja does not know.
+                           "CCACHE_BASEDIR": str(self.shop.tree),
+                           "CCACHE_NOHASHDIR": "1"})
             if done.returncode == 0:
                 return
             again = self.refuse(done.stdout, attempt)
