@@ -83,7 +83,10 @@ Status Pipeline::Remove(uint32_t id, std::string_view end_reason,
   }
   // It is not known elsewhere any more, so nothing waits for its output.
   Status stopped = removed->tracer->Stop(end_reason);
-  if (last != nullptr) removed->tracer->AddTo(last);
+  if (last != nullptr) {
+    removed->tracer->AddTo(last);
+    removed->before->AddTo(last);
+  }
   return stopped;
 }
 
