@@ -79,6 +79,15 @@ def of_page(w, trace):
             for r in rows}
 
 
+def of_summary(w, trace):
+    names = ("count", "errors", "bytes", "time", "p50", "p99", "max")
+    (table,) = [t for t in w.tables("summary", trace) if t and "op" in t[0] and
+                "bytes" in t[0]]
+    return {r["op"]: {n: r[k] for n in names
+                      for k in (n, n + "_ns") if r.get(k) is not None}
+            for r in table}
+
+
 def of_aggregates(w, trace):
     """As they are listed: the last totals of each operation."""
     found = {}
@@ -158,7 +167,8 @@ def check_operations(w):
     told = truth(w.lines(trace))
     same(told["read"]["errors"], 30, "the model")
     expect_one(told, {"--by": of_by(w, trace), "--stats": of_stats(w, trace),
-                      "page": of_page(w, trace), "sqlite": of_sqlite(w, trace)})
+                      "page": of_page(w, trace), "sqlite": of_sqlite(w, trace),
+                      "summary": of_summary(w, trace)})
     facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[0]}
     everything = {name: sum(row.get(name, 0) for row in told.values())
                   for name in ("count", "errors", "bytes", "time")}
