@@ -76,6 +76,8 @@ def commands():
                   read("tracefs/tools/CMakeLists.txt"), "commands")[0].split()
     wrong = missing(listed, "tracefs/tools/together/main.cc",
                     r'^    {{"tracefs-{}", &', "the command")
+    wrong += missing(listed, "tracefs/tools/together/front_command.cc",
+                     r'^    {{"{}", "', "the command")
     for name in listed:
         if not (SOURCE / f"docs/man/tracefs-{name}.1").exists():
             wrong.append(f"docs/man/tracefs-{name}.1 is not there")
