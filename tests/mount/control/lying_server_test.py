@@ -888,7 +888,8 @@ def main():
     for case in (check_names_files, list_names_a_config, list_names_a_folder,
                  compare_writes_a_config, compare_picks_tracers_twice,
                  reload_to_its_end, notes_that_are_no_files,
-                 prints_no_escapes, answers_of_other_types, stays_within_bounds, all_is_of_ones_own,
+                 prints_no_escapes, answers_of_other_types, stays_within_bounds,
+                 all_is_of_ones_own,
                  acts_as_the_owner, root_acts_on_a_real_mount,
                  umount_needs_no_word, a_taken_name_is_no_obstacle,
                  runtime_directory_of_others, runtime_directory_of_root):

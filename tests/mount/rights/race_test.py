@@ -556,7 +556,8 @@ class Races(Compared):
 
         def once(moment):
             """What is said and how long it took; it is taken away before the
-            call (None), or so many seconds after its begin, or not at all (UNDISTURBED)."""
+            call (None), or so many seconds after its begin, or not at all
+            (UNDISTURBED)."""
             self.number += 1
             folder = os.path.join(source, f"round-{self.number}")
             os.mkdir(folder)
