@@ -153,6 +153,9 @@ TEST(LossCounterTest, TheEarlierTimeStandsWhicheverComesBackFirst) {
   EXPECT_EQ(both->last_ns, 60u);
   losses.Return(*both);
   EXPECT_EQ(losses.TakeUnreported()->count, 3u);
+  losses.Add(LossReason::kOverrun, 1, 10, 20);
+  losses.Add(LossReason::kOverrun, 1, 30, 40);
+  EXPECT_EQ(losses.TakeUnreported()->last_ns, 40u);
 }
 
 TEST(BlockQueueTest, WakesItsReaderForBlocksAndForTheEnd) {
