@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <numeric>
 #include <utility>
 
 #include "tracefs/base/writer_lock.h"
@@ -170,16 +171,16 @@ Status FileChain::OpenFile(size_t number) {
 
 std::optional<uint64_t> FileChain::Size() {
   sizes_.clear();
-  uint64_t sum = 0;
+  std::vector<uint64_t> sizes;  // of all, or none is known
   for (const std::string& path : paths_) {
     struct stat st;
     if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
       return std::nullopt;
     }
-    sizes_.push_back(static_cast<uint64_t>(st.st_size));
-    sum += sizes_.back();
+    sizes.push_back(static_cast<uint64_t>(st.st_size));
   }
-  return sum;
+  sizes_ = std::move(sizes);
+  return std::accumulate(sizes_.begin(), sizes_.end(), uint64_t{0});
 }
 
 FileChain::Place FileChain::PlaceOf(uint64_t offset) const {
