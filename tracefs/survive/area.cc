@@ -1,0 +1,292 @@
+#include "tracefs/survive/area.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace tracefs::survive {
+namespace {
+
+Area* area_of_process = nullptr;
+
+}  // namespace
+
+// Gives the slot back when the thread ends.
+struct SlotOfThread {
+  WorkSlot* slot = nullptr;
+  ~SlotOfThread() {
+    // The process ends where there is no area any more.
+    if (slot == nullptr || area_of_process == nullptr) return;
+    slot->now.unique.store(0, std::memory_order_relaxed);
+    slot->forgets.store(0, std::memory_order_relaxed);
+    slot->used.store(0, std::memory_order_release);
+  }
+};
+
+namespace {
+
+thread_local SlotOfThread slot_of_thread;
+
+}  // namespace
+
+Result<std::unique_ptr<Area>> Area::Make() {
+  std::unique_ptr<Area> area(new Area);
+  constexpr size_t kPage = 4096;
+  size_t at = 0;
+  const auto take = [&](size_t bytes) {
+    const size_t begin = at;
+    at += (bytes + kPage - 1) / kPage * kPage;
+    return begin;
+  };
+  const size_t header = take(sizeof(Header));
+  const size_t slots = take(kSlots * sizeof(WorkSlot));
+  const size_t buffers = take((kReaders + 1) * kBufferBytes);
+  const size_t opens = take(kMostOpens * sizeof(OpenRecord));
+  const size_t blocks = take(Header::kBlocks * kBlockBytes);
+  const size_t nodes = take(kMostNodes * sizeof(NodeRecord));
+  void* const memory =
+      ::mmap(nullptr, at, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Status::System(errno, "memory that survives the daemon");
+  }
+  area->memory_ = memory;
+  area->bytes_ = at;
+  auto* const base = static_cast<std::byte*>(memory);
+  area->header_ = reinterpret_cast<Header*>(base + header);
+  area->slots_ = reinterpret_cast<WorkSlot*>(base + slots);
+  area->buffers_ = base + buffers;
+  area->blocks_ = base + blocks;
+  area->opens_ = reinterpret_cast<OpenRecord*>(base + opens);
+  area->nodes_ = reinterpret_cast<NodeRecord*>(base + nodes);
+  area->header_->magic = Header::kMagic;
+  area->header_->next_node.store(2);
+  area->header_->next_handle.store(1);
+  // The first is of the thread that makes good what others left.
+  area->slots_[0].used.store(1);
+  return area;
+}
+
+Area::~Area() {
+  if (area_of_process == this) area_of_process = nullptr;
+  ::munmap(memory_, bytes_);
+}
+
+Area* Area::OfProcess() { return area_of_process; }
+
+void* Area::TakeBlock() {
+  for (size_t i = 0; i < Header::kBlocks; ++i) {
+    uint8_t free = 0;
+    if (header_->blocks[i].load(std::memory_order_relaxed) == 0 &&
+        header_->blocks[i].compare_exchange_strong(free, 1)) {
+      return blocks_ + i * kBlockBytes;
+    }
+  }
+  return nullptr;
+}
+
+void Area::GiveBlock(void* block) {
+  const auto at = static_cast<size_t>(static_cast<std::byte*>(block) - blocks_);
+  header_->blocks[at / kBlockBytes].store(0);
+}
+
+void Area::ForgetLeftBlocks() {
+  for (void* const block : left_blocks_) GiveBlock(block);
+  left_blocks_.clear();
+}
+
+void Area::ForgetLeftSlots() {
+  for (WorkSlot* const slot : left_slots_) {
+    slot->now.unique.store(0);
+    slot->forgets.store(0);
+    if (slot != &slots_[0]) slot->used.store(0);
+  }
+  left_slots_.clear();
+}
+
+void Area::Use() { area_of_process = this; }
+
+WorkSlot* Area::OfThread() {
+  Area* const area = area_of_process;
+  if (area == nullptr) [[likely]]
+    return nullptr;
+  SlotOfThread& mine = slot_of_thread;
+  if (mine.slot != nullptr) [[likely]]
+    return mine.slot;
+  for (size_t i = 1; i < kSlots; ++i) {
+    uint32_t free = 0;
+    if (area->slots_[i].used.compare_exchange_strong(free, 1)) {
+      mine.slot = &area->slots_[i];
+      mine.slot->now.unique.store(0);
+      return mine.slot;
+    }
+  }
+  // There are fewer threads than slots: kSlots bounds them (mount/run.cc).
+  std::abort();
+}
+
+void Area::BeFirst() { slot_of_thread.slot = &slots_[0]; }
+
+uint32_t Area::TakeNode() {
+  const std::lock_guard lock(mu_);
+  if (!free_nodes_.empty()) {
+    const uint32_t i = free_nodes_.back();
+    free_nodes_.pop_back();
+    return i;
+  }
+  const uint32_t i = header_->nodes_used.load(std::memory_order_relaxed);
+  if (i == kMostNodes) return kNone;
+  header_->nodes_used.store(i + 1, std::memory_order_release);
+  return i;
+}
+
+void Area::GiveNode(uint32_t i) {
+  const std::lock_guard lock(mu_);
+  free_nodes_.push_back(i);
+}
+
+uint32_t Area::TakeOpen() {
+  const std::lock_guard lock(mu_);
+  if (!free_opens_.empty()) {
+    const uint32_t i = free_opens_.back();
+    free_opens_.pop_back();
+    return i;
+  }
+  const uint32_t i = header_->opens_used.load(std::memory_order_relaxed);
+  if (i == kMostOpens) return kNone;
+  header_->opens_used.store(i + 1, std::memory_order_release);
+  return i;
+}
+
+void Area::GiveOpen(uint32_t i) {
+  const std::lock_guard lock(mu_);
+  free_opens_.push_back(i);
+}
+
+void Area::FindFree() {
+  const std::lock_guard lock(mu_);
+  free_nodes_.clear();
+  free_opens_.clear();
+  const uint32_t nodes =
+      std::min<uint32_t>(header_->nodes_used.load(), kMostNodes);
+  for (uint32_t i = nodes; i-- > 0;) {
+    if (nodes_[i].id.load() == 0) free_nodes_.push_back(i);
+  }
+  for (size_t i = 0; i < kSlots; ++i) {
+    if (slots_[i].used.load() != 0) left_slots_.push_back(&slots_[i]);
+  }
+  for (size_t i = 0; i < Header::kBlocks; ++i) {
+    if (header_->blocks[i].load() != 0) {
+      left_blocks_.push_back(blocks_ + i * kBlockBytes);
+    }
+  }
+  const uint32_t opens =
+      std::min<uint32_t>(header_->opens_used.load(), kMostOpens);
+  for (uint32_t i = opens; i-- > 0;) {
+    if (opens_[i].node.load() == 0) free_opens_.push_back(i);
+  }
+}
+
+void Area::Count(uint32_t record, uint64_t node, int64_t delta, uint64_t now) {
+  WorkSlot& slot = *OfThread();
+  const uint32_t entry = slot.entered.load(std::memory_order_relaxed);
+  slot.counted[entry % WorkSlot::kMostCounts] = {node, delta};
+  slot.entered.store(entry + 1, std::memory_order_release);
+  nodes_[record].count.store(now, std::memory_order_release);
+  slot.settled.store(entry + 1, std::memory_order_release);
+}
+
+std::vector<WorkSlot::Counted> Area::CountedBy(const WorkSlot& slot) {
+  std::vector<WorkSlot::Counted> sums;
+  const uint32_t first = slot.first.load();
+  const uint32_t entered = slot.entered.load();
+  const uint32_t settled = slot.settled.load();
+  if (entered - first > WorkSlot::kMostCounts) return sums;
+  for (uint32_t i = first; i != entered; ++i) {
+    const WorkSlot::Counted& one = slot.counted[i % WorkSlot::kMostCounts];
+    // In doubt: a raise was not made, and its end was.
+    if (i == settled && one.delta > 0) continue;
+    const auto same =
+        std::ranges::find(sums, one.node, &WorkSlot::Counted::node);
+    if (same == sums.end()) {
+      sums.push_back(one);
+    } else {
+      same->delta += one.delta;
+    }
+  }
+  std::erase_if(sums, [](const auto& sum) { return sum.delta <= 0; });
+  return sums;
+}
+
+Outcome* Area::Pending(uint64_t unique) {
+  const uint64_t wanted = unique & ~kSentAgain;
+  for (Outcome& one : header_->pending) {
+    if (one.unique.load(std::memory_order_acquire) == wanted) return &one;
+  }
+  return nullptr;
+}
+
+void Area::Remember(const Outcome& outcome) {
+  const uint64_t unique = outcome.unique.load() & ~kSentAgain;
+  Outcome* place = Pending(unique);
+  if (place != nullptr && place->done.load() > outcome.done.load()) return;
+  if (place == nullptr) place = Pending(0);
+  if (place == nullptr) return;
+  place->unique.store(0);
+  place->called.store(outcome.called.load());
+  place->done.store(outcome.done.load());
+  place->result.store(outcome.result.load());
+  place->before.store(outcome.before.load());
+  place->crashes.store(outcome.crashes.load());
+  place->recorded.store(outcome.recorded.load());
+  place->unique.store(unique);
+}
+
+void Area::Offer() {
+  const Outcome& now = OfThread()->now;
+  if ((now.unique.load(std::memory_order_relaxed) & kSentAgain) != 0 &&
+      (now.called.load(std::memory_order_relaxed) != 0 ||
+       now.recorded.load(std::memory_order_relaxed) != 0)) {
+    Remember(now);
+  }
+}
+
+void Area::Leave() {
+  OfThread()->now.unique.store(0, std::memory_order_release);
+}
+
+void Area::Begin(uint64_t unique) {
+  WorkSlot& slot = *OfThread();
+  Outcome& now = slot.now;
+  now.unique.store(0, std::memory_order_relaxed);
+  slot.step = 0;
+  slot.first.store(slot.entered.load(std::memory_order_relaxed),
+                   std::memory_order_relaxed);
+  now.called.store(0, std::memory_order_relaxed);
+  now.done.store(0, std::memory_order_relaxed);
+  now.result.store(0, std::memory_order_relaxed);
+  now.before.store(0, std::memory_order_relaxed);
+  now.crashes.store(0, std::memory_order_relaxed);
+  now.recorded.store(0, std::memory_order_relaxed);
+  if ((unique & kSentAgain) != 0) {
+    if (Outcome* const known = Pending(unique)) {
+      now.called.store(known->called.load());
+      now.done.store(known->done.load());
+      now.result.store(known->result.load());
+      now.before.store(known->before.load());
+      now.crashes.store(known->crashes.load());
+      now.recorded.store(known->recorded.load());
+      now.unique.store(unique, std::memory_order_release);
+      known->unique.store(0, std::memory_order_release);
+      return;
+    }
+  }
+  now.unique.store(unique, std::memory_order_release);
+}
+
+}  // namespace tracefs::survive

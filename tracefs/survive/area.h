@@ -1,0 +1,312 @@
+// Area: what a daemon leaves to the one that takes its place after a crash, in
+// memory that both share.
+//
+// It is made before the daemon, at an address that stays the same in each
+// (keeper.h). Records are written so that one that was torn by the end of a
+// process is recognised: the word that makes it valid is written last, and
+// cleared first. Nothing here is trusted by a successor that it can check: a
+// record names a descriptor, and the descriptor says what file that is.
+//
+// Counts of look-ups must never be too low: the kernel would go on to use what
+// is forgotten here. Each thread has a WorkSlot, and each change of a count is
+// entered there before it is made; at most the last entry is in doubt, for some
+// nanoseconds, and is then judged so that the count may come out too high.
+//
+// Memory: 96 bytes a node, 64 an open file, 160 KiB a thread, where they are
+// used.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs::survive {
+
+// A file that the kernel knows by a number.
+struct NodeRecord {
+  static constexpr size_t kHandleBytes = 40;
+  enum Flag : uint8_t { kSeveralNames = 1, kStores = 2, kCachedStores = 4 };
+
+  std::atomic<uint64_t> id;     // 0: free
+  std::atomic<uint64_t> count;  // look-ups
+  uint64_t device;
+  uint64_t inode;
+  std::atomic<int32_t> fd;          // O_PATH, or -1
+  std::atomic<int32_t> backing_id;  // backing_files.h
+  int32_t handle_type;
+  uint8_t handle_size;  // 0: none
+  uint8_t type;         // d_type
+  std::atomic<uint8_t> flags;
+  uint8_t unused;
+  std::array<uint8_t, kHandleBytes> handle;
+  uint64_t unused_too;
+};
+static_assert(sizeof(NodeRecord) == 96);
+
+// A file or directory that is open.
+struct OpenRecord {
+  std::atomic<uint64_t> node;  // 0: free
+  uint64_t made_by;            // the request that opened it
+  uint64_t handle_id;
+  std::atomic<int32_t> fd;        // or -1
+  std::atomic<int32_t> plain_fd;  // the one without O_DIRECT, or -1
+  int32_t flags;
+  uint32_t uid;
+  uint32_t link_id;
+  uint8_t io_mode;
+  uint8_t passes;  // the kernel does its I/O
+  uint8_t append_only;
+  uint8_t is_dir;
+  uint64_t unused[2];
+};
+static_assert(sizeof(OpenRecord) == 64);
+
+// What has come of a request that changes something, before it is answered.
+struct Outcome {
+  std::atomic<uint64_t> unique;  // of the request; 0: none
+  // A request may change several things, one after the other. The first steps
+  // are done, with this result; if `called` is larger, one more may be.
+  std::atomic<uint32_t> called;
+  std::atomic<uint32_t> done;
+  std::atomic<int64_t> result;    // of the last step done: below 0: an errno
+  std::atomic<uint64_t> before;   // what it was before, by operation
+  std::atomic<uint32_t> crashes;  // of daemons that were serving it
+  // Its event is in a block: kRecorded, and the one before it ran: kForetold.
+  std::atomic<uint32_t> recorded;
+  static constexpr uint32_t kRecorded = 1;
+  static constexpr uint32_t kForetold = 2;
+};
+
+// One thread of the daemon and what it is doing.
+struct WorkSlot {
+  static constexpr uint32_t kMostCounts = 8192;
+  struct Counted {
+    uint64_t node = 0;
+    int64_t delta = 0;
+  };
+
+  Outcome now;
+  // Running numbers of entries in `counted`: from `first` on they are this
+  // request's; before `entered` they were entered, before `settled` made.
+  std::atomic<uint32_t> first;
+  std::atomic<uint32_t> entered;
+  std::atomic<uint32_t> settled;
+  // Of a FORGET, which never comes again: the reader's buffer that it is in,
+  // plus 1, and how many of its items are done. 0: there is none.
+  std::atomic<uint32_t> forgets;
+  std::atomic<uint32_t> items;
+  std::atomic<uint32_t> used;  // by a thread
+  uint32_t step;               // of Once, on this thread
+  std::array<Counted, kMostCounts> counted;
+};
+
+// Where a trace stands: of a block that was written, or two of them, of which
+// one is whole at any moment.
+struct TraceState {
+  uint64_t sequence;  // of the next block
+  uint64_t bytes;     // of the output
+  uint64_t recorded;
+  std::array<uint64_t, 16> lost;                  // by reason, as reported
+  std::array<std::array<uint64_t, 64>, 2> by_op;  // [1]: "before" messages
+};
+struct TraceRecord {
+  std::atomic<uint32_t> turns;         // the state is [turns % 2]; 0: none yet
+  std::atomic<uint64_t> output_bytes;  // as the output says it itself
+  std::array<TraceState, 2> states;
+};
+
+struct Header {
+  static constexpr uint64_t kMagic = 0x3176727573667274;  // "trfsurv1"
+  uint64_t magic;
+  std::atomic<uint64_t> next_node;
+  std::atomic<uint64_t> next_handle;
+  std::atomic<uint32_t> nodes_used;  // records below it may be in use
+  std::atomic<uint32_t> opens_used;
+  std::atomic<uint32_t> successions;
+  std::atomic<uint32_t> crashes;  // deaths that no SIGKILL was the reason of
+  std::atomic<uint32_t> served;   // the newest daemon has begun to serve
+  std::atomic<uint32_t> ended;    // the daemon ends in order
+  std::atomic<uint32_t> doubts;   // requests whose outcome was inferred
+  std::atomic<uint64_t> died_ns;  // when the last one was found dead
+  std::atomic<uint64_t> longest_gap_ns;  // from a death until served again
+  std::atomic<uint32_t> init_size;       // of what follows; 0: not yet
+  std::array<std::byte, 256> init;       // the kernel's first request
+  // Which places for blocks of traces are taken.
+  static constexpr size_t kBlocks = 2048;
+  std::array<std::atomic<uint8_t>, kBlocks> blocks;
+  std::array<TraceRecord, 64> traces;
+  // Of dead daemons, until it is answered.
+  std::array<Outcome, 512> pending;
+};
+
+class Area {
+ public:
+  static constexpr size_t kMostNodes = size_t{1} << 26;
+  static constexpr size_t kMostOpens = size_t{1} << 20;
+  static constexpr size_t kSlots = 256;
+  static constexpr size_t kReaders = 32;
+  static constexpr size_t kBufferBytes = (size_t{1} << 20) + 8192;
+  // A block of a trace, 16 MiB at most, and what is known of it.
+  static constexpr size_t kBlockBytes = (size_t{16} << 20) + (size_t{64} << 10);
+
+  // kSystem if there is no room.
+  static Result<std::unique_ptr<Area>> Make();
+  ~Area();
+  Area(const Area&) = delete;
+  Area& operator=(const Area&) = delete;
+
+  Header& header() { return *header_; }
+  NodeRecord& node(uint32_t i) { return nodes_[i]; }
+  OpenRecord& open(uint32_t i) { return opens_[i]; }
+  WorkSlot& slot(size_t i) { return slots_[i]; }
+  // Where reader `i` reads requests into; kReaders: whoever takes over.
+  std::byte* buffer(size_t i) { return buffers_ + i * kBufferBytes; }
+
+  // --- Of one daemon; what follows is forgotten by the next.
+
+  // A record that is free, its number; kNone when there are none.
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  uint32_t TakeNode();
+  void GiveNode(uint32_t i);
+  uint32_t TakeOpen();
+  void GiveOpen(uint32_t i);
+  // Finds the records that are free, in a daemon that begins.
+  void FindFree();
+
+  // A place for a block that a later daemon finds; null: there is none.
+  void* TakeBlock();
+  void GiveBlock(void* block);
+  bool IsBlock(const void* at) const {
+    return at >= blocks_ && at < blocks_ + Header::kBlocks * kBlockBytes;
+  }
+  // Those of dead daemons; and they are not needed any more.
+  const std::vector<void*>& left_blocks() const { return left_blocks_; }
+  void ForgetLeftBlocks();
+
+  // The one of this process; null: there is none.
+  static Area* OfProcess();
+
+  // This thread's; null where there is no area. The thread has it until it
+  // ends.
+  static WorkSlot* OfThread();
+  // Which area OfThread is about; one per process.
+  void Use();
+  // This thread makes good what others left, and has the slot for that. Before
+  // FindFree.
+  void BeFirst();
+  // Of threads of dead daemons, that one first; and they are free again.
+  const std::vector<WorkSlot*>& left_slots() const { return left_slots_; }
+  void ForgetLeftSlots();
+  uint32_t NumberOf(const WorkSlot& slot) const {
+    return static_cast<uint32_t>(&slot - slots_);
+  }
+
+  // Makes `now` the count of look-ups in `record`, of which `delta` is this
+  // thread's doing. With the lock of the count held.
+  void Count(uint32_t record, uint64_t node, int64_t delta, uint64_t now);
+  // By how much the request of a dead thread's slot has raised the counts of
+  // nodes: at most what it did.
+  static std::vector<WorkSlot::Counted> CountedBy(const WorkSlot& slot);
+
+  // --- Requests.
+  // This thread begins with a request; one that was sent again has the outcome
+  // that it had.
+  void Begin(uint64_t unique);
+  // What is known of a request that was sent again; null: nothing.
+  Outcome* Pending(uint64_t unique);
+  // Remembers the outcome of a request that will be sent again.
+  void Remember(const Outcome& outcome);
+  // This thread is about to leave its request to another: what is known of it
+  // is remembered. And it has left it.
+  void Offer();
+  void Leave();
+
+ private:
+  Area() = default;
+
+  size_t bytes_ = 0;
+  void* memory_ = nullptr;
+  Header* header_ = nullptr;
+  WorkSlot* slots_ = nullptr;
+  NodeRecord* nodes_ = nullptr;
+  OpenRecord* opens_ = nullptr;
+  std::byte* buffers_ = nullptr;
+  std::byte* blocks_ = nullptr;
+  std::vector<void*> left_blocks_;
+  std::vector<WorkSlot*> left_slots_;
+
+  std::mutex mu_;  // guards what is free
+  std::vector<uint32_t> free_nodes_;
+  std::vector<uint32_t> free_opens_;
+  friend struct SlotOfThread;
+};
+
+// Bit 63 of a request's number: it was sent again (FUSE_UNIQUE_RESEND).
+inline constexpr uint64_t kSentAgain = uint64_t{1} << 63;
+
+// A change below that must not be made twice: calls `call(again)`, unless it is
+// known from a dead daemon what that returned. `again`: it may have been called
+// before, and nobody knows what came of it.
+template <typename Call>
+int64_t Once(Call&& call) {
+  WorkSlot* const slot = Area::OfThread();
+  if (slot == nullptr) [[likely]]
+    return call(false);
+  Outcome& now = slot->now;
+  if (now.unique.load(std::memory_order_relaxed) == 0) return call(false);
+  const uint32_t number = ++slot->step;
+  const uint32_t done = now.done.load(std::memory_order_relaxed);
+  if (number < done) return 0;
+  if (number == done) return now.result.load(std::memory_order_relaxed);
+  const bool again = now.called.load(std::memory_order_relaxed) >= number;
+  now.called.store(number, std::memory_order_release);
+  const int64_t result = call(again);
+  now.result.store(result, std::memory_order_relaxed);
+  now.done.store(number, std::memory_order_release);
+  return result;
+}
+
+// What was recorded of this thread's request, by it or by a dead daemon.
+inline bool HasRecorded(uint32_t what) {
+  const WorkSlot* const slot = Area::OfThread();
+  return slot != nullptr &&
+         slot->now.unique.load(std::memory_order_relaxed) != 0 &&
+         (slot->now.recorded.load(std::memory_order_relaxed) & what) != 0;
+}
+inline void NoteRecorded(uint32_t what) {
+  if (WorkSlot* const slot = Area::OfThread()) {
+    slot->now.recorded.store(slot->now.recorded.load() | what);
+  }
+}
+
+// A change is about to be made that can be recognised afterwards.
+inline void NoteCall() {
+  if (WorkSlot* const slot = Area::OfThread()) slot->now.called.store(1);
+}
+
+// What such a call has to know if it is made again.
+inline void NoteBefore(uint64_t value) {
+  if (WorkSlot* const slot = Area::OfThread()) slot->now.before.store(value);
+}
+inline uint64_t NotedBefore() {
+  const WorkSlot* const slot = Area::OfThread();
+  return slot == nullptr ? 0 : slot->now.before.load();
+}
+
+// Whether this thread's request may have been made by a dead daemon.
+inline bool MayBeMade() {
+  const WorkSlot* const slot = Area::OfThread();
+  return slot != nullptr &&
+         (slot->now.unique.load(std::memory_order_relaxed) & kSentAgain) != 0 &&
+         slot->now.called.load(std::memory_order_relaxed) != 0;
+}
+
+}  // namespace tracefs::survive

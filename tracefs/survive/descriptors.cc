@@ -1,0 +1,126 @@
+#include "tracefs/survive/descriptors.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tracefs::survive {
+namespace {
+
+// Copies begin here, where few numbers are taken early.
+constexpr int kFirstCopy = 64;
+
+Result<std::vector<int>> OpenNumbers() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"),
+                                                   &::closedir);
+  if (folder == nullptr) return Status::System(errno, "/proc/self/fd");
+  std::vector<int> numbers;
+  const int own = ::dirfd(folder.get());
+  while (const dirent* entry = ::readdir(folder.get())) {
+    int number = -1;
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, number).ptr == end &&
+        number > STDERR_FILENO && number != own) {
+      numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+// Descriptors that records name, by number.
+using Named = std::unordered_map<int, std::atomic<int32_t>*>;
+
+bool Is(const NodeRecord& node, int fd) {
+  struct stat st;
+  return ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
+         st.st_dev == node.device && st.st_ino == node.inode;
+}
+
+void Enter(std::atomic<int32_t>& fd, bool right, Named* named) {
+  const int number = fd.load();
+  if (number < 0) return;
+  if (number <= STDERR_FILENO || !right ||
+      !named->emplace(number, &fd).second) {
+    fd.store(-1);
+  }
+}
+
+Named NamedIn(Area& area) {
+  Named named;
+  std::unordered_map<uint64_t, const NodeRecord*> by_id;
+  const auto nodes =
+      std::min<size_t>(area.header().nodes_used.load(), Area::kMostNodes);
+  for (uint32_t i = 0; i < nodes; ++i) {
+    NodeRecord& node = area.node(i);
+    if (node.id.load() == 0) continue;
+    by_id.emplace(node.id.load(), &node);
+    Enter(node.fd, Is(node, node.fd.load()), &named);
+  }
+  const auto opens =
+      std::min<size_t>(area.header().opens_used.load(), Area::kMostOpens);
+  for (uint32_t i = 0; i < opens; ++i) {
+    OpenRecord& open = area.open(i);
+    const uint64_t id = open.node.load();
+    if (id == 0) continue;
+    const auto node = by_id.find(id);
+    const auto right = [&](int fd) {
+      // That of the root has no record.
+      return id == 1 || (node != by_id.end() && Is(*node->second, fd));
+    };
+    Enter(open.fd, right(open.fd.load()), &named);
+    Enter(open.plain_fd, right(open.plain_fd.load()), &named);
+  }
+  return named;
+}
+
+}  // namespace
+
+Status Descriptors::Keep() {
+  Result<std::vector<int>> numbers = OpenNumbers();
+  if (!numbers.ok()) return numbers.status();
+  for (const int number : *numbers) {
+    const int copy = ::fcntl(number, F_DUPFD_CLOEXEC, kFirstCopy);
+    if (copy < 0) return Status::System(errno, "keeping descriptors");
+    kept_.emplace_back(number, copy);
+  }
+  return Status::Ok();
+}
+
+Status Descriptors::Restore(Area& area) const {
+  Named named = NamedIn(area);
+  std::unordered_set<int> copies;
+  int highest = kFirstCopy;
+  for (const auto& [number, copy] : kept_) {
+    copies.insert(copy);
+    highest = std::max(highest, number + 1);
+  }
+  Result<std::vector<int>> numbers = OpenNumbers();
+  if (!numbers.ok()) return numbers.status();
+  for (const int number : *numbers) {
+    if (!named.contains(number) && !copies.contains(number)) ::close(number);
+  }
+  for (const auto& [number, copy] : kept_) {
+    if (const auto there = named.find(number); there != named.end()) {
+      // The record first: what is not in one is closed.
+      const int moved = ::fcntl(number, F_DUPFD_CLOEXEC, highest);
+      if (moved < 0) return Status::System(errno, "moving descriptors");
+      there->second->store(moved);
+    }
+    if (::dup3(copy, number, O_CLOEXEC) < 0) {
+      return Status::System(errno, "restoring descriptors");
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace tracefs::survive

@@ -1,0 +1,31 @@
+// Descriptors: which of the descriptors in a table that a daemon shared with
+// its keeper are whose, once the daemon is dead.
+//
+// The keeper's own are kept by copies, as the daemon may close them and get
+// their numbers for others. Those of nodes and open files are in the area. All
+// others belonged to the dead daemon alone.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/survive/area.h"
+
+namespace tracefs::survive {
+
+class Descriptors {
+ public:
+  // Copies all that are open, but for standard files. Before the first daemon.
+  Status Keep();
+
+  // In a daemon that takes the place of a dead one, and has no threads: opens
+  // what was kept under its number, moves files of `area` that are in the way,
+  // forgets those that are not what their record says, and closes the rest.
+  Status Restore(Area& area) const;
+
+ private:
+  std::vector<std::pair<int, int>> kept_;  // number and its copy
+};
+
+}  // namespace tracefs::survive
