@@ -60,6 +60,10 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a16"},
     NoticeKind{NoticeId::kHelperBack, "helper_back", LOG_NOTICE,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a17"},
+    NoticeKind{NoticeId::kSucceeded, "succeeded", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a18"},
+    NoticeKind{NoticeId::kKeeperGone, "keeper_gone", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a19"},
 };
 
 struct Sink {

@@ -35,6 +35,8 @@ enum class NoticeId : uint8_t {
   kBrokerLost,      // a broker that traces come from is away
   kHelperDied,      // a helper process of the daemon has died
   kHelperBack,      // another is in its place
+  kSucceeded,       // a daemon took the place of one that was killed
+  kKeeperGone,      // nobody would start another daemon any more
 };
 
 struct NoticeKind {

@@ -149,6 +149,13 @@ Log::~Log() {
   }
 }
 
+void Log::SayNow(NoticeId id, const std::string& text) {
+  if (!fd_) return;
+  std::lock_guard lock(mu_);
+  Queue(id, text);
+  while (!queue_.empty() && Send(queue_.front())) queue_.pop_front();
+}
+
 void Log::Flush() {
   for (int i = 0; i < kLastTries; ++i) {
     {

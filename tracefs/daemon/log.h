@@ -74,6 +74,9 @@ class Log {
   // The caller has gone.
   void GoOn() { attended_.store(false); }
   bool attended() const { return attended_.load(); }
+  // Says it without the thread: for a process that is about to end, and is
+  // outside the sandbox.
+  void SayNow(NoticeId id, const std::string& text);
   // Waits until all was said, but not for long.
   void Flush();
   // Whoever reconnects ends before the log does.

@@ -11,8 +11,10 @@
 #include <climits>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/watchdog_process.h"
 
@@ -124,6 +126,30 @@ Result<tracefs::OpenTracepoints> Watchdog::OpenTracepoints(TracepointUse use,
   if (!status.ok()) return status;
   if (opened.files.empty()) return Status::System(EMFILE, "tracepoints");
   return opened;
+}
+
+Status Watchdog::TakeOver() {
+  constexpr int kMostLeft = 8;
+  const std::lock_guard lock(mu_);
+  const HelperLink::Socket socket = link_->Await();
+  const std::string word = std::to_string(MonotonicNs());
+  const std::string question = static_cast<char>(WatchdogRequest::kEcho) + word;
+  if (socket == nullptr ||
+      SendWithFiles(socket->get(), AsBytes(question), {}) < 0) {
+    return Status::System(EPIPE, "the watchdog is gone");
+  }
+  for (int i = 0; i < kMostLeft; ++i) {
+    std::vector<UniqueFd> files;
+    std::array<char, sizeof(int) + kMaxWatchdogText> answer;
+    const ssize_t n = ReceiveWithFiles(
+        socket->get(), std::as_writable_bytes(std::span(answer)), &files);
+    if (n < static_cast<ssize_t>(sizeof(int))) break;
+    if (std::string_view(answer.data(), static_cast<size_t>(n))
+            .substr(sizeof(int)) == word) {
+      return Status::Ok();
+    }
+  }
+  return Status::System(EPIPE, "the watchdog is gone");
 }
 
 Result<UniqueFd> Watchdog::StartLooker() {

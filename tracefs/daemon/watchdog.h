@@ -44,6 +44,9 @@ struct WatchdogOptions {
   // program: there is nothing to reload; no config: the program finds it.
   std::string reload_program = "";
   std::string reload_config = "";
+  // There is one daemon after the other: the last has ended when nobody has the
+  // other end of the socket any more (tracefs/survive).
+  bool survives = false;
 };
 
 class Watchdog {
@@ -68,6 +71,10 @@ class Watchdog {
 
   // A process that may see what others run (looker.h): a socket to it.
   Result<UniqueFd> StartLooker();
+
+  // A daemon takes the place of one that may have been asking: answers to that
+  // one are thrown away.
+  Status TakeOver();
 
   // Runs the command of the options in a process of its own, without waiting
   // for it; its failure is told in the log. One at a time: while it runs, the

@@ -136,6 +136,7 @@ WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
                                             const std::string& text) {
   if (request == WatchdogRequest::kGuard) return {Guard(text), {}};
   if (request == WatchdogRequest::kTracepoints) return OpenPoints(text);
+  if (request == WatchdogRequest::kEcho) return {0, {}, {}, text};
   if (!text.empty()) return {EINVAL, {}};
   return HandleBare(request);
 }
@@ -144,6 +145,7 @@ WatchdogChild::Answer WatchdogChild::HandleBare(WatchdogRequest request) {
   switch (request) {
     case WatchdogRequest::kGuard:
     case WatchdogRequest::kTracepoints:
+    case WatchdogRequest::kEcho:
       break;
     case WatchdogRequest::kUnmount:
       return {Unmount(/*lazy=*/false), {}};
@@ -397,7 +399,8 @@ void RunWatchdog(UniqueFd socket, const WatchedDaemon& daemon,
   const int peer = child.socket();
   for (bool talking = true;;) {
     // With a negative descriptor poll() looks away.
-    std::array<pollfd, 3> ready = {pollfd{daemon.pidfd, POLLIN, 0},
+    const int end = options.survives ? -1 : daemon.pidfd;
+    std::array<pollfd, 3> ready = {pollfd{end, POLLIN, 0},
                                    pollfd{talking ? peer : -1, POLLIN, 0},
                                    pollfd{child.reload(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) < 0) {

@@ -13,9 +13,9 @@ namespace tracefs {
 
 // All that a daemon can ask for: the first byte of a datagram. kGuard has a
 // path after it, and comes before the sandbox; kTracepoints has a TracepointUse
-// and the number of one of this machine's processors; the others are that byte
-// and nothing more. Anything else is answered with EINVAL, and descriptors that
-// come with it are never taken.
+// and the number of one of this machine's processors; kEcho a short text; the
+// others are that byte and nothing more. Anything else is answered with EINVAL,
+// and descriptors that come with it are never taken.
 enum class WatchdogRequest : char {
   kGuard = 'g',        // mount point; once
   kUnmount = 'u',      // what is guarded
@@ -26,6 +26,7 @@ enum class WatchdogRequest : char {
   kLook = 'k',         // the answer carries a socket to a Looker
   kReload = 'r',       // runs the command of WatchdogOptions
   kGoodbye = 'b',      // the daemon ends in order from here on
+  kEcho = 'e',         // a text after it is the answer's text
 };
 
 // Lookers at a time; asked for more, it answers EAGAIN.
