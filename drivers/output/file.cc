@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <deque>
@@ -54,6 +55,11 @@ class File final : public OutputDriver {
     full_ = identity.full;
     preamble_ = identity.preamble;
     serial_ = identity.serial;
+    bytes_ = identity.bytes;
+    if (identity.resume_at != 0) {
+      begun_ = true;
+      return file_->Resume(identity.resume_at);
+    }
     std::string mark;
     if (options_.rotation.any()) {
       name_ = folder_->base();
@@ -62,6 +68,7 @@ class File final : public OutputDriver {
     file_->Reserve(preamble_.size() + mark.size());
     const Status begun = file_->Append({AsBytes(preamble_), AsBytes(mark)});
     begun_ = begun.ok();
+    NoteBytes();
     return begun;
   }
 
@@ -89,6 +96,7 @@ class File final : public OutputDriver {
     if (Status s = file_->Append({frame_header, payload}); !s.ok()) {
       return Refused(std::move(s));
     }
+    NoteBytes();
     // A feed has no frames, and is never in several files.
     if (options_.rotation.any()) link_.Add(CrcOf(frame_header));
     if (info.sequence != 0) ++blocks_;
@@ -102,6 +110,9 @@ class File final : public OutputDriver {
   size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
 
  private:
+  void NoteBytes() const {
+    if (bytes_ != nullptr) bytes_->store(file_->size());
+  }
   // Says whether there is room for what may still come, before it comes.
   void KeepRoom(const BlockInfo& info) {
     const bool full = !file_->Reserve(info.under_way);
@@ -222,6 +233,7 @@ class File final : public OutputDriver {
   bool reported_ = false;
   OutputFull full_;
   bool said_full_ = false;
+  std::atomic<uint64_t>* bytes_ = nullptr;  // may be null
 
   // For rotation.
   std::string preamble_;

@@ -38,6 +38,14 @@ TraceFile::TraceFile(UniqueFd fd, std::string name)
   }
 }
 
+Status TraceFile::Resume(uint64_t bytes) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+    return Status::System(errno, name_);
+  }
+  end_ = reserved_ = bytes;
+  return Status::Ok();
+}
+
 bool TraceFile::Reserve(uint64_t more) {
   const uint64_t size = end_ + more;
   if (!can_reserve_ || size + kFileFinalReserve <= reserved_) return true;

@@ -27,6 +27,10 @@ class TraceFile {
   Status AppendAndEnd(std::initializer_list<ByteSpan> pieces,
                       ByteSpan terminator);
 
+  // Goes on with a file of which `bytes` are the trace so far: what is behind
+  // them goes.
+  Status Resume(uint64_t bytes);
+
   // Makes sure of room for `more` bytes and, after them, for what says that a
   // trace has ended: a disk that fills up still has room for that. True where
   // the file system cannot promise, too.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tracefs/survive/area.h"
+
 namespace tracefs {
 namespace {
 
@@ -18,6 +20,7 @@ uint16_t ArgOf(Field f) { return Info(f).arg_id; }
 }  // namespace
 
 void Block::Reset() {
+  kept.bytes.store(0, std::memory_order_release);
   writer.Clear();
   // Every block begins with its BLOCK message, written when it is closed.
   writer.Advance(format::kBlockInfoBytes);
@@ -26,16 +29,20 @@ void Block::Reset() {
   by_op = {};
 }
 
-BlockBuilder::BlockBuilder(size_t block_bytes, uint32_t source)
+BlockBuilder::BlockBuilder(size_t block_bytes, uint32_t source, uint32_t owner)
     : source_(source),
+      owner_(owner),
       block_(std::make_unique<Block>(std::max(block_bytes, kMinBlockBytes))),
       paths_(2 * kPathSets) {
   block_->Reset();
+  block_->kept.owner = owner_;
 }
 
 void BlockBuilder::Commit(const Event& event) {
   Block& b = *block_;
   const uint64_t begin = event.Get(Field::kTime);
+  if (survive::Area::OfProcess() != nullptr) [[unlikely]]
+    Keep(event);
   if (b.events == 0 || begin < b.first_ns) b.first_ns = begin;
   b.last_ns = std::max(b.last_ns, begin);
   ++b.events;
@@ -156,6 +163,7 @@ std::unique_ptr<Block> BlockBuilder::Take(std::unique_ptr<Block> replacement) {
   ForgetDefinitions();
   next_path_id_ = next_process_id_ = 1;
   std::swap(block_, replacement);
+  block_->kept.owner = owner_;
   replacement->source = source_;
   return replacement;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,12 +26,34 @@ struct ProcessFields {
 };
 
 // A block's memory and what is known about its contents.
+// Where the daemon may die and another goes on (tracefs/survive), it lies in
+// memory that the other sees, its contents behind it.
 struct Block {
   explicit Block(size_t bytes)
-      : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)),
-        writer({memory.get(), bytes}) {}
+      : memory(MemoryFor(bytes)), writer({memory.get(), bytes}) {}
+  static void* operator new(size_t bytes) { return TakePlace(bytes); }
+  static void operator delete(void* block) { GivePlace(block); }
 
-  std::unique_ptr<std::byte[]> memory;
+  // Only of memory that is not behind it.
+  struct Delete {
+    bool owns = true;
+    void operator()(std::byte* bytes) const {
+      if (owns) delete[] bytes;
+    }
+  };
+  using Memory = std::unique_ptr<std::byte[], Delete>;
+
+  // What another daemon goes by. `bytes` is written last, and 0 first.
+  struct Kept {
+    uint32_t owner = 0;  // the tracer whose operations it holds; 0: of none
+    std::atomic<uint64_t> bytes{0};  // of whole messages; 0: nothing is left
+    std::atomic<uint64_t> written_as{0};  // the number of the block, plus 1
+    // The members below, as they are with `bytes`.
+    uint64_t events = 0, first_ns = 0, last_ns = 0;
+    uint32_t phase = 0, op = 0, count = 0;
+  };
+
+  Memory memory;
   format::MessageWriter writer;
   uint32_t source = 0;  // BlockInfo::source
   uint64_t events = 0;
@@ -40,6 +63,7 @@ struct Block {
   uint64_t last_ns = 0;
   // Events by operation, for the totals of FINAL; [1]: "before" messages.
   std::array<std::array<uint32_t, kOpCount>, 2> by_op{};
+  Kept kept;
 
   bool empty() const { return events == 0; }
   // Among the operations and process records; 0 = there is none.
@@ -47,6 +71,15 @@ struct Block {
   uint64_t last_event_ns() const { return has_times() ? last_ns : 0; }
   bool has_times() const { return events + processes != 0; }
   void Reset();
+  // Its operations, left by a dead daemon, in memory of its own; null if there
+  // are none, or they were written as a block before number `sequence`.
+  static std::unique_ptr<Block> Left(void* place, uint32_t owner,
+                                     uint64_t sequence);
+
+ private:
+  static void* TakePlace(size_t bytes);
+  static void GivePlace(void* block);
+  Memory MemoryFor(size_t bytes);
 };
 
 class BlockBuilder {
@@ -54,8 +87,9 @@ class BlockBuilder {
   // Smaller blocks could not hold the longest definitions and names.
   static constexpr size_t kMinBlockBytes = 4096;
 
-  // `source`: of its blocks, BlockInfo::source.
-  explicit BlockBuilder(size_t block_bytes, uint32_t source = 0);
+  // `source`: of its blocks, BlockInfo::source. `owner`: the tracer's id.
+  explicit BlockBuilder(size_t block_bytes, uint32_t source = 0,
+                        uint32_t owner = 0);
 
   // One for each of the tracer's counters, in their order: its thread's counts.
   std::vector<std::unique_ptr<EventCounter::Shard>>& shards() {
@@ -119,10 +153,13 @@ class BlockBuilder {
   static constexpr int kMaxPathDepth = 512;
 
   void ForgetDefinitions() { ++generation_; }
+  // The event is part of the block from here on, whatever happens to us.
+  void Keep(const Event& event);
   uint32_t DefinePath(EventResolver& resolver, uint64_t node, uint32_t version,
                       int depth);
 
   const uint32_t source_;
+  const uint32_t owner_;
   std::unique_ptr<Block> block_;
   std::vector<std::unique_ptr<EventCounter::Shard>> shards_;
   size_t mark_ = 0;

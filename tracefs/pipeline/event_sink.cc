@@ -4,6 +4,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/pipeline/tracer_set.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 namespace {
@@ -202,6 +203,7 @@ inline ThreadSlot& Recording::Slot() const {
 }
 
 void Recording::Before() {
+  if (survive::HasRecorded(survive::Outcome::kForetold)) return;
   ThreadSlot& slot = Slot();
   OwnerSection section(slot.lock);
   event.before = true;
@@ -221,6 +223,7 @@ void Recording::Before() {
     if (e.tracer->unbuffered()) e.tracer->SubmitFrom(builder);
   }
   event.before = false;
+  survive::NoteRecorded(survive::Outcome::kForetold);
 }
 
 bool Recording::BeforeReply() {
@@ -230,10 +233,13 @@ bool Recording::BeforeReply() {
   ThreadSlot& slot = Slot();
   OwnerSection section(slot.lock);
   const TracerSet& tracers = *sink_.tracers_.load(std::memory_order_acquire);
+  if (survive::HasRecorded(survive::Outcome::kRecorded)) return true;
   if (Wants(EventSink::kBeforeReply)) DecideEarly(event, tracers, slot);
   // The data is in the memory of the reply, or in a buffer that is reused.
-  if (Wants(EventSink::kData) || !HasAllNames(event, tracers, slot)) {
+  if (sink_.records_first_ || Wants(EventSink::kData) ||
+      !HasAllNames(event, tracers, slot)) {
     Record(event, tracers, slot);
+    survive::NoteRecorded(survive::Outcome::kRecorded);
     return true;
   }
   slot.names_promised = true;

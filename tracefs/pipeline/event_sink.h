@@ -62,6 +62,10 @@ class EventSink {
   // counted as refused.
   bool Refuses(Op op);
 
+  // From now on an operation is recorded before it is answered, each time: what
+  // was answered is then in a block. Before the first operation.
+  void RecordFirst() { records_first_ = true; }
+
   // Whether some tracer may record operations of kind event.op on the file that
   // the event describes, for any caller. For open: what cannot be recorded, the
   // kernel may do by itself.
@@ -80,6 +84,7 @@ class EventSink {
   friend class Parked;
   friend class Recording;
 
+  bool records_first_ = false;
   std::array<std::atomic<uint32_t>, kOpCount> interest_{};
   // Read by a slot's owner inside the slot's lock.
   std::atomic<const TracerSet*> tracers_{nullptr};

@@ -91,6 +91,17 @@ uint64_t LossCounter::Total(LossReason reason) const {
   return total_[static_cast<size_t>(reason)];
 }
 
+uint64_t LossCounter::Reported(LossReason reason) const {
+  std::lock_guard lock(mu_);
+  const auto r = static_cast<size_t>(reason);
+  return total_[r] - unreported_[r].count;
+}
+
+void LossCounter::Restore(LossReason reason, uint64_t reported) {
+  std::lock_guard lock(mu_);
+  total_[static_cast<size_t>(reason)] += reported;
+}
+
 void LossesOnTheWay::Sent(uint64_t sequence, const std::vector<Loss>& losses) {
   if (losses.empty()) return;
   std::lock_guard lock(mu_);

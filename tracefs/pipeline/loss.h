@@ -59,6 +59,9 @@ class LossCounter {
   void Return(const Loss& loss);
 
   uint64_t Total(LossReason reason) const;
+  // Of these, what was taken for a message; and so many were, before.
+  uint64_t Reported(LossReason reason) const;
+  void Restore(LossReason reason, uint64_t reported);
 
  private:
   mutable std::mutex mu_;

@@ -127,6 +127,13 @@ Status Pipeline::SetRunning(uint32_t id, bool run) {
   return Status::Ok();
 }
 
+void Pipeline::Tell(const format::ChangeRecord& change) {
+  std::lock_guard lock(changes_);
+  for (const auto* const entries : {&set_->running, &set_->suspended}) {
+    for (const Entry& entry : *entries) entry.tracer->SubmitChange(change);
+  }
+}
+
 Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
                            std::string_view text, std::string_view dag) {
   std::lock_guard change(changes_);

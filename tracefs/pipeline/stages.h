@@ -4,6 +4,7 @@
 //   events -> InputFilter -> AssemblyDriver… -> block -> OutputStage… -> driver
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -169,6 +170,11 @@ struct TraceIdentity {
   // For stages that hand blocks on later; may be empty.
   BlockLost lost = nullptr;
   OutputFull full = nullptr;
+  // Not 0: the output goes on behind so many bytes, which hold the beginning of
+  // the trace; what is there beyond them goes.
+  uint64_t resume_at = 0;
+  // If not null, the output keeps here how many bytes it holds.
+  std::atomic<uint64_t>* bytes = nullptr;
 };
 
 // How full the queue of a stage is.

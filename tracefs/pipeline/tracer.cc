@@ -63,7 +63,8 @@ void Tracer::RecordProcess(const ProcessRecord& record) {
 
 std::unique_ptr<BlockBuilder> Tracer::MakeBuilder(uint32_t source) const {
   builders_.fetch_add(1, std::memory_order_relaxed);
-  auto builder = std::make_unique<BlockBuilder>(block_bytes_, source);
+  auto builder =
+      std::make_unique<BlockBuilder>(block_bytes_, source, parts_.id);
   for (const std::shared_ptr<EventCounter>& counter : counters_) {
     builder->shards().push_back(counter->MakeShard());
   }
@@ -163,6 +164,12 @@ Status Tracer::Start() {
   identity.full = [this](bool full) {
     output_full_.store(full, std::memory_order_relaxed);
   };
+  if (parts_.survives != nullptr) {
+    identity.bytes = &parts_.survives->output_bytes;
+    if (parts_.survives->turns.load() != 0) {
+      return Continue(std::move(identity));
+    }
+  }
   if (Status s = parts_.output->Initialize(identity); !s.ok()) return s;
 
   clock_ = parts_.header.clock;
@@ -173,6 +180,7 @@ Status Tracer::Start() {
   ++next_sequence_;
   blocks_.Add(1);
   last_block_ns_ = MonotonicNs();
+  NoteState();
   // The header must be there if we are killed the next moment.
   return parts_.output->Flush();
 }
@@ -362,6 +370,9 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   if (parts_.when_full == LossPolicy::kDegrade) {
     degraded_.Sent(info.sequence, block.by_op);
   }
+  // Also of a block that was refused: what it held is counted.
+  const auto done = [&block] { block.kept.bytes.store(0); };
+  block.kept.written_as.store(info.sequence + 1);
   TakeBackOwnRights();  // an output may have to open files
   Status status = front_fits
                       ? parts_.output->Write(block.writer.bytes(), info)
@@ -369,6 +380,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   if (!status.ok()) {
     TakeBack(info.sequence);
     NoteRefused(info, status);
+    done();
     return status;
   }
   write_failed_.store(false, std::memory_order_relaxed);
@@ -383,13 +395,15 @@ Status Tracer::WriteLocked(Block& block, bool last) {
       }
     }
   }
+  NoteState();
+  done();
   return status;
 }
 
 uint64_t Tracer::WatermarkNow() const {
   // In this order: a record on its way into the block of processes holds back
   // the first until it is there.
-  const uint64_t watermark = watermark_();
+  const uint64_t watermark = std::min(watermark_(), left_since_ns_);
   return processes_ ? std::min(watermark, processes_->since_ns()) : watermark;
 }
 

@@ -26,6 +26,7 @@
 #include "tracefs/pipeline/stage_meter.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/pipeline/tracer_stats.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -47,6 +48,9 @@ struct TracerParts {
   LossPolicy when_full = LossPolicy::kBlock;
   // A block at least this often, also if nothing happens; 0 = not.
   uint64_t heartbeat_ns = 0;
+  // Where a later daemon finds how far the trace is; null: nowhere. The output
+  // is then one that resumes (TraceIdentity).
+  survive::TraceRecord* survives = nullptr;
 };
 
 class Tracer {
@@ -191,12 +195,17 @@ class Tracer {
   std::unique_ptr<ProcessBlock> processes_;  // null: it keeps none
 
   uint64_t WatermarkNow() const;
+  // Goes on with a trace of a dead daemon, and writes what that one had.
+  Status Continue(TraceIdentity identity);
+  void NoteState();
 
   // Lock order: that of processes_, mu_, error_mu_.
   std::mutex mu_;  // guards all below and the output chain
   uint64_t next_sequence_ = 0;
   uint64_t last_block_ns_ = 0;
   ClockPair clock_;
+  // Of blocks of a dead daemon that are still to be written.
+  uint64_t left_since_ns_ = UINT64_MAX;
   std::unique_ptr<Block> spare_;
   // Changed under mu_, read without.
   OwnedCounter recorded_;
