@@ -38,6 +38,18 @@ CompactHandle CompactHandle::Of(int dir, const char* name) {
   return handle;
 }
 
+CompactHandle CompactHandle::From(int32_t type, const uint8_t* bytes,
+                                  size_t size) {
+  CompactHandle handle;
+  if (size == 0 || size > MAX_HANDLE_SZ) return handle;
+  handle.type_ = type;
+  handle.size_ = static_cast<uint8_t>(size);
+  uint8_t* to = handle.inline_;
+  if (handle.size_ > kInline) to = handle.heap_ = new uint8_t[handle.size_];
+  std::memcpy(to, bytes, size);
+  return handle;
+}
+
 UniqueFd CompactHandle::Open(int mount, int flags) const {
   Buffer buffer;
   file_handle* const to = buffer.get();

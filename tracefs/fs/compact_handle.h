@@ -37,6 +37,13 @@ class CompactHandle {
   // gone; EPERM, not allowed.
   UniqueFd Open(int mount, int flags = O_PATH) const;
 
+  // Its bytes, and from bytes that were kept: none if `size` is not that of a
+  // handle.
+  int32_t type() const { return type_; }
+  size_t size() const { return size_; }
+  const uint8_t* bytes() const { return data(); }
+  static CompactHandle From(int32_t type, const uint8_t* bytes, size_t size);
+
   friend bool operator==(const CompactHandle& a, const CompactHandle& b) {
     return a.size_ == b.size_ && a.type_ == b.type_ &&
            std::memcmp(a.data(), b.data(), a.size_) == 0;

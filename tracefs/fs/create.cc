@@ -56,7 +56,9 @@ void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
               Make&& make) {
   op.Begin();
   op.ChangesNames(dir);
-  if (const int error = MakeAsCaller(op, dir, mode, make); error != 0) {
+  if (const int error =
+          op.Once([&] { return MakeAsCaller(op, dir, mode, make); });
+      error != 0) {
     return op.ReplyError(error);
   }
   ReplyMade(op, dir, name);
@@ -106,6 +108,23 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
     fs.handles().Remove(*given);
     fs.inodes().Release(inode, 1);
   }
+}
+
+// Opens the file that a daemon before this one may have made for the request.
+bool OpenMade(OpScope& op, Inode& dir, const char* name, int flags,
+              UniqueFd* fd) {
+  ThreadCredentials::Current().AllowOverrides(kOverrides);
+  const BackingFd in = op.fs().FdOf(dir);
+  struct stat st;
+  if (::fstatat(in.get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(st.st_mode) || st.st_uid != ContextOf(op.req())->uid ||
+      st.st_nlink != 1) {
+    return false;
+  }
+  constexpr int kNotAgain = O_CREAT | O_EXCL | O_TRUNC;
+  fd->Reset(::openat(in.get(), name,
+                     (OpenFlags(flags) & ~kNotAgain) | O_NOFOLLOW | O_CLOEXEC));
+  return fd->valid();
 }
 
 }  // namespace
@@ -170,7 +189,7 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   };
   const std::array touched = {TouchedName{dir_fd.get()},
                               TouchedName{fd.get(), ""}};
-  int error = WithCallersRights(op, touched, link);
+  int error = op.Once([&] { return WithCallersRights(op, touched, link); });
   struct stat st;
   if (error == 0 && ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
     error = errno;
@@ -193,6 +212,10 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   OpScope op(req, Op::create_);
   Inode& dir = op.fs().InodeOf(parent);
   MakeOpened(op, dir, name, mode, fi, [&](UniqueFd* fd) {
+    if (survive::MayBeMade() && OpenMade(op, dir, name, fi->flags, fd)) {
+      return 0;
+    }
+    survive::NoteCall();
     for (int tries = 0; tries < kMostTries; ++tries) {
       // O_EXCL: the kernel asked because there was no such name. If there is
       // one by now, it may be anybody's, and access to it has not been checked.

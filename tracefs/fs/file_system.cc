@@ -139,6 +139,7 @@ int32_t FileSystem::BackingIdOf(Inode& inode) {
   // writable descriptor, a program could not be run below.
   const int32_t id = backing_.Open(FdOf(inode).get());
   const int32_t set = inode.SetBackingId(id > 0 ? id : -1);
+  inodes_.NoteChange(inode);
   if (id > 0 && set != id) backing_.Close(id);  // another thread was first
   return set;
 }
@@ -185,10 +186,12 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, const OpenFacts& facts,
   // The kernel's cached attributes do not change with stores to a map.
   if (passes && (fi->flags & O_ACCMODE) == O_RDWR &&
       inode.io_opens().ExpectStores()) {
+    inodes_.NoteChange(inode);
     ForgetAttributes(inode);
   }
   if (!passes && data.any() && (fi->flags & O_ACCMODE) == O_RDWR) {
     inode.ExpectCachedStores();
+    inodes_.NoteChange(inode);
   }
   // The kernel's own writes would clear set-id bits even for privileged callers
   // (BackingIdOf): where there are such bits, we write.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/process/process_table.h"
 #include "tracefs/process/system_calls.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -169,8 +171,26 @@ class FileSystem final : public EventResolver,
   const CachePolicy& policy() const { return policy_; }
 
   uint64_t NextHandleId() {
-    return next_handle_id_.fetch_add(1, std::memory_order_relaxed);
+    return next_handle_id_->fetch_add(1, std::memory_order_relaxed);
   }
+
+  // --- Succession (survival.cc).
+  // From now on `area`, which outlives this, has what a later daemon needs.
+  // Before the first request.
+  void KeepIn(survive::Area& area);
+  survive::Area* area() const { return area_; }
+  // Takes over what a dead daemon had. kSystem if that cannot be right.
+  Status Restore();
+  // FORGETs never come again: those that dead ones had are done to their end.
+  void FinishForgets();
+  // Those requests of the dead one were not answered, and come again: what they
+  // did for the kernel is undone, and what came of them below is remembered.
+  void TakeOverRequests(const std::function<bool(uint64_t unique)>& unanswered);
+  // A whole message: the kernel forgets inodes. `slot`: of this thread, or of a
+  // dead one that had begun with it.
+  void Forget(ByteSpan message, survive::WorkSlot& slot);
+  // Whether a RELEASE that has come again, of this handle, was done.
+  bool IsReleased(uint64_t unique, uint64_t fh) const;
 
   // A descriptor of the file behind an inode that the kernel holds.
   BackingFd FdOf(Inode& inode) { return inodes_.Open(inode); }
@@ -326,6 +346,8 @@ class FileSystem final : public EventResolver,
                     .for_root = options.max_waiting / 8,
                     .aside = options.max_aside}) {}
 
+  void FinishForget(survive::WorkSlot& slot);
+
   static constexpr int kNotSetUp = -2;
   static constexpr int kAsItIs = -1;
   void SetUpWorker(fuse_req_t req, int policy);
@@ -357,7 +379,9 @@ class FileSystem final : public EventResolver,
   HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;
   ChangeOrder change_order_;
-  std::atomic<uint64_t> next_handle_id_{1};
+  survive::Area* area_ = nullptr;  // null: nothing survives
+  std::atomic<uint64_t> own_next_handle_id_{1};
+  std::atomic<uint64_t>* next_handle_id_ = &own_next_handle_id_;
   bool flush_below_ = false;     // close(2) below does something (NFS, …)
   bool asks_as_caller_ = false;  // whatever is done below (NFS, FUSE, …)
   bool lists_trusted_ = false;

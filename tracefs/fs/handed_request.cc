@@ -40,6 +40,7 @@ HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, Op op,
 
 void HandedRequest::Run() {
   current_ = this;
+  if (fs_.area() != nullptr) fs_.area()->Begin(unique());
   handler_();
   current_ = nullptr;
   // It cannot be given up any more: it is answered.

@@ -18,12 +18,17 @@ HandleTable::~HandleTable() {
 
 Handle* HandleTable::Add(std::unique_ptr<Handle> owned) {
   Handle* handle = owned.release();
+  NoteOpen(*handle);
+  Insert(handle);
+  return handle;
+}
+
+void HandleTable::Insert(Handle* handle) {
   Shard& shard = ShardOf(*handle);
   std::lock_guard lock(shard.mu);
   handle->next_ = shard.first;
   if (shard.first != nullptr) shard.first->previous_ = handle;
   shard.first = handle;
-  return handle;
 }
 
 std::unique_ptr<Handle> HandleTable::Unlink(Shard& shard, Handle& handle) {
@@ -34,6 +39,7 @@ std::unique_ptr<Handle> HandleTable::Unlink(Shard& shard, Handle& handle) {
   }
   if (handle.next_ != nullptr) handle.next_->previous_ = handle.previous_;
   handle.previous_ = handle.next_ = nullptr;
+  NoteClosed(handle);
   handle.io_claim.GiveBack();
   return std::unique_ptr<Handle>(&handle);
 }

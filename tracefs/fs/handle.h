@@ -10,12 +10,14 @@
 #include <memory>
 #include <mutex>
 
+#include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/event/event.h"
 #include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/io_opens.h"
 #include "tracefs/fs/user_shares.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -59,6 +61,14 @@ struct Handle {
         share_(share),
         uid_(uid),
         fd_(descriptor.Release()) {}
+
+  // Where a later daemon finds it under the same address, which the kernel
+  // knows, if there is an area (HandleTable::KeepIn).
+  static void* operator new(size_t bytes);
+  static void operator delete(void* handle);
+
+  // Its record in the area, by its address alone; null if there is none.
+  survive::OpenRecord* Record() const;
 
   // The open file; opened now if it was not yet. -1 and errno on failure.
   int Fd(FileSystem& fs) const {
@@ -119,6 +129,15 @@ class HandleTable {
  public:
   ~HandleTable();
 
+  // From now on handles are made where a later table finds them. Before the
+  // first one; `area` outlives all handles.
+  static void KeepIn(survive::Area& area);
+  // The handles that a dead daemon had, of inodes that are in `fs` again.
+  // kSystem if what was left cannot be right.
+  Status Restore(InodeTable& inodes, UserShares& shares);
+  // Closes what those requests opened, which were not answered.
+  void CloseOf(const std::function<bool(uint64_t unique)>& unanswered);
+
   // Takes ownership until Remove.
   Handle* Add(std::unique_ptr<Handle> handle);
   std::unique_ptr<Handle> Remove(Handle& handle);
@@ -139,6 +158,9 @@ class HandleTable {
     return shards_[handle.id % shards_.size()];
   }
   static std::unique_ptr<Handle> Unlink(Shard& shard, Handle& handle);
+  void Insert(Handle* handle);
+  static void NoteOpen(const Handle& handle);
+  static void NoteClosed(const Handle& handle);
 
   std::array<Shard, 16> shards_;
 };

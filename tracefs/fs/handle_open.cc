@@ -23,6 +23,9 @@ int Handle::OpenInto(std::atomic<int>& kept, FileSystem& fs,
   }
   int expected = -1;
   if (kept.compare_exchange_strong(expected, opened.get())) {
+    if (survive::OpenRecord* const record = Record()) {
+      (&kept == &fd_ ? record->fd : record->plain_fd).store(opened.get());
+    }
     return opened.Release();
   }
   share_.Give(uid_);

@@ -90,7 +90,7 @@ bool InodeTable::IsOutput(dev_t device, ino_t inode) const {
 }
 
 Inode* InodeTable::InsertRoot(UniqueFd fd, const struct stat& st) {
-  next_id_.store(1);
+  own_next_id_.store(1);
   BackingFile file;
   file.fd = std::move(fd);
   return AcquireOrInsert(std::move(file), st);
@@ -117,28 +117,44 @@ Inode* InodeTable::Acquire(dev_t device, ino_t number) {
          (inode->number_ != number || inode->device_ != device)) {
     inode = inode->next_by_key_;
   }
-  if (inode != nullptr) ++inode->nlookup_;
+  if (inode != nullptr) {
+    ++inode->nlookup_;
+    Recount(*inode, 1);
+  }
   return inode;
+}
+
+void InodeTable::InsertById(Inode* inode) {
+  IdShard& shard = IdShardOf(inode->id_);
+  std::lock_guard lock(shard.mu);
+  if (++shard.size > shard.buckets.size()) {
+    Grow<IdShard, &Inode::next_by_id_>(
+        shard, [](const Inode& i) { return i.id_ / kShards; });
+  }
+  Inode*& head =
+      shard.buckets[(inode->id_ / kShards) & (shard.buckets.size() - 1)];
+  inode->next_by_id_ = head;
+  head = inode;
+}
+
+void InodeTable::InsertByKey(KeyShard& shard, uint64_t hash, Inode* inode) {
+  if (++shard.size > shard.buckets.size()) {
+    Grow<KeyShard, &Inode::next_by_key_>(shard, [](const Inode& i) {
+      return KeyHash(i.device_, i.number_) / kShards;
+    });
+  }
+  Inode*& head = shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+  inode->next_by_key_ = head;
+  head = inode;
 }
 
 Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
   // Made outside the lock; given up if another thread was first.
   auto fresh = std::make_unique<Inode>(
-      next_id_.fetch_add(1, std::memory_order_relaxed), std::move(file), st);
+      next_id_->fetch_add(1, std::memory_order_relaxed), std::move(file), st);
   fresh->is_output_ = IsOutput(fresh->device_, fresh->number_);
   // First by id: once it can be found by key, its id is already known.
-  {
-    IdShard& shard = IdShardOf(fresh->id_);
-    std::lock_guard lock(shard.mu);
-    if (++shard.size > shard.buckets.size()) {
-      Grow<IdShard, &Inode::next_by_id_>(
-          shard, [](const Inode& i) { return i.id_ / kShards; });
-    }
-    Inode*& head =
-        shard.buckets[(fresh->id_ / kShards) & (shard.buckets.size() - 1)];
-    fresh->next_by_id_ = head;
-    head = fresh.get();
-  }
+  InsertById(fresh.get());
   const uint64_t hash = KeyHash(st.st_dev, st.st_ino);
   KeyShard& shard = KeyShardOf(hash);
   Inode* known;
@@ -150,16 +166,9 @@ Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
       known = known->next_by_key_;
     }
     if (known == nullptr) {
-      if (++shard.size > shard.buckets.size()) {
-        Grow<KeyShard, &Inode::next_by_key_>(shard, [](const Inode& i) {
-          return KeyHash(i.device_, i.number_) / kShards;
-        });
-      }
-      Inode*& head =
-          shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
-      fresh->next_by_key_ = head;
-      head = fresh.get();
+      InsertByKey(shard, hash, fresh.get());
       fresh->nlookup_ = 1;
+      if (area_ != nullptr) Record(*fresh);
       if (fresh->fd_.load(std::memory_order_relaxed) < 0) {
         has_unpinned_.store(true, std::memory_order_relaxed);
       }
@@ -167,6 +176,7 @@ Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
       return fresh.release();
     }
     ++known->nlookup_;
+    Recount(*known, 1);
   }
   Destroy(fresh.release());
   return known;
@@ -338,6 +348,7 @@ void InodeTable::Pin(Inode& inode) {
 int InodeTable::Keep(Inode& inode, UniqueFd fd) {
   int expected = -1;
   if (inode.fd_.compare_exchange_strong(expected, fd.get())) {
+    NoteChange(inode);
     return fd.Release();
   }
   fds_left_.fetch_add(1, std::memory_order_relaxed);
@@ -357,9 +368,12 @@ void InodeTable::DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup) {
     std::lock_guard lock(shard.mu);
     inode->refs_ -= refs;
     // The count is the kernel's; it cannot be trusted to be no larger.
-    inode->nlookup_ -= std::min(nlookup, inode->nlookup_);
+    const uint64_t known = std::min(nlookup, inode->nlookup_);
+    inode->nlookup_ -= known;
+    if (known != 0) Recount(*inode, -static_cast<int64_t>(known));
     if (inode->refs_ != 0 || inode->nlookup_ != 0) return;
     if (!inode->superseded_) UnlinkKey(shard, hash, inode);
+    Unrecord(*inode);
   }
   size_.fetch_sub(1, std::memory_order_relaxed);
   Destroy(inode);

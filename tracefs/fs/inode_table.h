@@ -27,6 +27,7 @@
 #include "tracefs/fs/compact_name.h"
 #include "tracefs/fs/io_opens.h"
 #include "tracefs/fs/page_order.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -158,9 +159,10 @@ class Inode {
   CompactHandle handle_;    // none if fd_ was there from the beginning
 
   // Guarded by the shard of the key.
-  uint32_t refs_ = 0;        // links of other inodes that lie in this directory
-  uint64_t nlookup_ = 0;     // lookups that the kernel will return with FORGET
-  bool superseded_ = false;  // no longer in the table of keys
+  uint32_t refs_ = 0;     // links of other inodes that lie in this directory
+  uint64_t nlookup_ = 0;  // lookups that the kernel will return with FORGET
+  uint32_t record_ = survive::Area::kNone;  // of the area, if there is one
+  bool superseded_ = false;                 // no longer in the table of keys
   Inode* next_by_key_ = nullptr;
   // Guarded by the shard of the id.
   Inode* next_by_id_ = nullptr;
@@ -253,6 +255,19 @@ class InodeTable {
   // Gives back `count` lookups. The inode may be gone afterwards.
   void Release(Inode* inode, uint64_t count);
 
+  // --- Succession (tracefs/survive). `area` outlives this.
+  // From now on it has what a later table needs. Before the first inode but the
+  // root.
+  void KeepIn(survive::Area& area) {
+    area_ = &area;
+    next_id_ = &area.header().next_node;
+  }
+  // What of the inode may change without this table has changed.
+  void NoteChange(const Inode& inode);
+  // Enters what the table of a dead daemon had. Names are those that the files
+  // have now.
+  void Restore();
+
   // --- Names.
   // `inode` was seen as `name` in `parent`; it becomes its current name. For
   // files other names stay known (hard links); a directory has just one.
@@ -330,6 +345,18 @@ class InodeTable {
   bool IsHandleOf(uint64_t id, const UniqueFd& file) const;
   int Keep(Inode& inode, UniqueFd fd);
   void Destroy(Inode* inode);
+  void InsertById(Inode* inode);
+  // With the shard's lock held.
+  static void InsertByKey(KeyShard& shard, uint64_t hash, Inode* inode);
+  // With the shard of the key held.
+  void Record(Inode& inode);
+  void Recount(const Inode& inode, int64_t delta) {
+    if (inode.record_ == survive::Area::kNone) return;
+    area_->Count(inode.record_, inode.id_, delta, inode.nlookup_);
+  }
+  void Unrecord(Inode& inode);
+  Inode* RestoreOne(uint32_t record);
+  void RestoreNames(const std::vector<Inode*>& inodes);
 
   const BackingFiles& backing_;
   UniqueFd mount_;
@@ -338,7 +365,9 @@ class InodeTable {
   std::array<KeyShard, kShards> by_key_;
   std::array<IdShard, kShards> by_id_;
   mutable std::array<std::mutex, kShards> stripes_;
-  std::atomic<uint64_t> next_id_{2};
+  survive::Area* area_ = nullptr;  // null: nothing survives
+  std::atomic<uint64_t> own_next_id_{2};
+  std::atomic<uint64_t>* next_id_ = &own_next_id_;
   std::atomic<uint64_t> rename_epoch_{1};
   std::atomic<size_t> size_{0};
   std::atomic<bool> has_hard_links_{false};

@@ -4,14 +4,19 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
+#include <vector>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/callers_rights.h"
@@ -87,6 +92,51 @@ ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
     got += static_cast<size_t>(n);
   }
   return static_cast<ssize_t>(got);
+}
+
+// Whether the bytes stand where a daemon before this one may have appended
+// them.
+bool IsAppended(int fd, const iovec& iov) {
+  constexpr size_t kPiece = 64 * 1024;
+  // The size before, and 1: it was noted.
+  const uint64_t noted = survive::NotedBefore();
+  if (noted == 0) return false;
+  const auto at = static_cast<off_t>(noted - 1);
+  const auto* const data = static_cast<const char*>(iov.iov_base);
+  std::vector<char> there(std::min(iov.iov_len, kPiece));
+  const UniqueFd reading(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
+                                O_RDONLY | O_CLOEXEC));
+  for (size_t done = 0; done < iov.iov_len;) {
+    const size_t most = std::min(there.size(), iov.iov_len - done);
+    const ssize_t n = ::pread(reading.get(), there.data(), most,
+                              at + static_cast<off_t>(done));
+    if (n <= 0 ||
+        std::memcmp(there.data(), data + done, static_cast<size_t>(n)) != 0) {
+      return false;
+    }
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// What was appended is not appended again for the same request.
+ssize_t WriteOnce(int fd, const iovec& iov, off_t offset, bool append) {
+  const int64_t result = survive::Once([&](bool again) -> int64_t {
+    if (append && again && IsAppended(fd, iov)) {
+      return static_cast<int64_t>(iov.iov_len);
+    }
+    struct stat st;
+    if (append && survive::Area::OfThread() != nullptr &&
+        ::fstat(fd, &st) == 0) {
+      survive::NoteBefore(static_cast<uint64_t>(st.st_size) + 1);
+    }
+    const ssize_t n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
+                             : ::pwrite(fd, iov.iov_base, iov.iov_len, offset);
+    return n < 0 ? -errno : n;
+  });
+  if (result >= 0) return static_cast<ssize_t>(result);
+  errno = static_cast<int>(-result);
+  return -1;
 }
 
 // Writes pages that come back from the cache, except for bytes written past it
@@ -244,8 +294,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
         lock = std::shared_lock(order->stores());
       }
       const int fd = handle.FdFor(op.fs(), fi->flags);
-      n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
-                 : ::pwrite(fd, from, size, offset);
+      n = WriteOnce(fd, iov, offset, append);
       // Asked again: the first page may have been read meanwhile.
       if (PageOrder* const order = handle.inode.page_order();
           order != nullptr && n > 0) {

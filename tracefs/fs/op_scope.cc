@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/event/op_set.h"
 
 namespace tracefs {
 
@@ -45,11 +46,14 @@ bool OpScope::HandOver(std::function<void()> handler, bool told, IfFull if_full,
   const auto request = std::make_shared<HandedRequest>(
       req_, fs_, op_, traced() ? recording_->event.Get(Field::kTime) : 0, told,
       bytes, std::move(handler));
+  survive::Area* const area = fs_.area();
+  if (area != nullptr) area->Offer();
   switch (fs_.side_pool().Submit(request,
                                  RequestSource::OfThread().replies.get(),
                                  if_full == IfFull::kRefuse)) {
     case SidePool::Taken::kYes:
       recording_.reset();
+      if (area != nullptr) area->Leave();
       return true;
     case SidePool::Taken::kFull:
       return false;
@@ -58,6 +62,19 @@ bool OpScope::HandOver(std::function<void()> handler, bool told, IfFull if_full,
       return true;
   }
   return false;
+}
+
+// Nothing else can have changed the name meanwhile through this mount: the
+// kernel holds the directory until it has the answer.
+int OpScope::IfMadeBefore(int error) const {
+  fs_.area()->header().doubts.fetch_add(1);
+  const bool makes = IsAmong<38, Op::mknod_, Op::mkdir_, Op::symlink_,
+                             Op::link_, Op::setxattr_>(op_);
+  const bool removes = IsAmong<38, Op::unlink_, Op::rmdir_, Op::rename_>(op_);
+  const bool done = (makes && error == EEXIST) ||
+                    (removes && error == ENOENT) ||
+                    (op_ == Op::removexattr_ && error == ENODATA);
+  return done ? 0 : error;
 }
 
 std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {

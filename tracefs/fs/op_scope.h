@@ -154,6 +154,17 @@ class OpScope {
                     bytes);
   }
 
+  // Makes a change below by `call`, which returns an errno or 0, and which a
+  // later daemon must not make twice. What it then returns if it is made again:
+  // a change that was made already refuses itself.
+  template <typename Call>
+  int Once(Call&& call) {
+    return static_cast<int>(survive::Once([&](bool again) -> int64_t {
+      const int error = call();
+      return again ? IfMadeBefore(error) : error;
+    }));
+  }
+
   // The handler ends, the operation goes on: some thread ends it later. The
   // object is then not used by this thread any more, but for a ReplyError in
   // its stead.
@@ -216,6 +227,7 @@ class OpScope {
   }
   void Record(uint32_t interest, const fuse_ctx& caller);
   void TellBefore();
+  int IfMadeBefore(int error) const;
   void Done(int64_t result, int error);
   std::string_view Keep(NameBuffer& buffer, std::string_view name);
 

@@ -121,13 +121,25 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get(), name}};
-  const int error = WithCallersRights(
-      op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
+  const int error = op.Once([&] {
+    return WithCallersRights(
+        op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
+  });
   if (victim != nullptr) {
     if (error == 0) fs.inodes().Unnamed(victim, &dir, name);
     fs.inodes().Release(victim, 1);
   }
   op.ReplyError(error);
+}
+
+// An exchange that was made looks like one that was not, but for which file has
+// which name. False if it was made for this request before.
+bool IsFirstExchange(Named& name) {
+  if (survive::MayBeMade() && survive::NotedBefore() != 0) {
+    return survive::NotedBefore() == name.Number();
+  }
+  survive::NoteBefore(name.Number());
+  return true;
 }
 
 // After a successful rename: the file found under `name` has that name, and no
@@ -174,11 +186,16 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   const BackingFd new_dir_fd = fs.FdOf(new_dir);
   const std::array touched = {TouchedName{dir_fd.get(), name},
                               TouchedName{new_dir_fd.get(), new_name}};
-  const int error = WithCallersRights(op, touched, [&] {
+  const auto change = [&] {
     return flags == 0
                ? ::renameat(dir_fd.get(), name, new_dir_fd.get(), new_name)
                : ::renameat2(dir_fd.get(), name, new_dir_fd.get(), new_name,
                              flags);
+  };
+  const int error = op.Once([&] {
+    return flags == RENAME_EXCHANGE && !IsFirstExchange(moved)
+               ? 0
+               : WithCallersRights(op, touched, change);
   });
   if (replaced != nullptr) {
     if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);

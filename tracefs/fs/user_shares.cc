@@ -30,6 +30,11 @@ bool UserShares::Take(uint32_t uid) {
   return false;
 }
 
+void UserShares::TakeAgain(uint32_t uid) {
+  Of(uid).held.fetch_add(1, std::memory_order_relaxed);
+  used_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void UserShares::Give(uint32_t uid) {
   Of(uid).held.fetch_sub(1, std::memory_order_relaxed);
   used_.fetch_sub(1, std::memory_order_relaxed);

@@ -24,6 +24,8 @@ class UserShares {
 
   // False, and nothing is taken, if the user has his share.
   bool Take(uint32_t uid);
+  // Takes one that the user had before: never refused.
+  void TakeAgain(uint32_t uid);
   // Gives back one that was taken for that user.
   void Give(uint32_t uid);
 

@@ -42,8 +42,11 @@ template <typename Change>
 int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
                 Change&& change) {
   const Xattrs xattrs = XattrsOf(op, inode);
-  return WithCallersRights(
-      op, inode, [&] { return change(xattrs); }, WithSetGid(xattrs.fd(), name));
+  return op.Once([&] {
+    return WithCallersRights(
+        op, inode, [&] { return change(xattrs); },
+        WithSetGid(xattrs.fd(), name));
+  });
 }
 
 // The names in a list, without those that the kernel shows only to the

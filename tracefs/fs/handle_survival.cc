@@ -1,0 +1,155 @@
+// Handles that a later daemon finds again (tracefs/survive/area.h).
+//
+// The kernel knows a handle by its address. So they are made in a part of the
+// address space that is taken before the first daemon, and is the same in each;
+// the record of the same number says what to make there again.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <vector>
+
+#include "tracefs/fs/handle.h"
+
+namespace tracefs {
+
+using survive::Area;
+using survive::OpenRecord;
+
+namespace {
+
+constexpr size_t kPlace = (sizeof(DirHandle) + 63) / 64 * 64;
+
+Area* area = nullptr;
+std::byte* places = nullptr;
+
+uint32_t NumberOf(const void* handle) {
+  const auto* const at = static_cast<const std::byte*>(handle);
+  if (places == nullptr || at < places ||
+      at >= places + Area::kMostOpens * kPlace) {
+    return Area::kNone;
+  }
+  return static_cast<uint32_t>(static_cast<size_t>(at - places) / kPlace);
+}
+
+uint64_t RequestOfThread() {
+  const survive::WorkSlot* const slot = Area::OfThread();
+  return slot == nullptr ? 0 : slot->now.unique.load() & ~survive::kSentAgain;
+}
+
+}  // namespace
+
+void* Handle::operator new(size_t bytes) {
+  if (area == nullptr) [[likely]]
+    return ::operator new(bytes);
+  const uint32_t number = area->TakeOpen();
+  if (number == Area::kNone) throw std::bad_alloc();
+  return places + number * kPlace;
+}
+
+void Handle::operator delete(void* handle) {
+  const uint32_t number = NumberOf(handle);
+  if (number == Area::kNone) {
+    ::operator delete(handle);
+  } else {
+    area->GiveOpen(number);
+  }
+}
+
+OpenRecord* Handle::Record() const {
+  const uint32_t number = NumberOf(this);
+  return number == Area::kNone ? nullptr : &area->open(number);
+}
+
+void HandleTable::KeepIn(Area& kept_in) {
+  void* const memory =
+      ::mmap(nullptr, Area::kMostOpens * kPlace, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  places = static_cast<std::byte*>(memory);
+  area = &kept_in;
+}
+
+void HandleTable::NoteOpen(const Handle& handle) {
+  OpenRecord* const record = handle.Record();
+  if (record == nullptr) return;
+  record->made_by = RequestOfThread();
+  record->handle_id = handle.id;
+  record->fd.store(handle.fd_.load());
+  record->plain_fd.store(handle.buffered_fd_.load());
+  record->flags = handle.flags;
+  record->uid = handle.uid_;
+  record->link_id = handle.link_id;
+  record->io_mode = static_cast<uint8_t>(handle.io_mode);
+  record->passes = handle.io_mode == IoMode::kPassthrough ||
+                   handle.io_mode == IoMode::kPassthroughDirect;
+  record->append_only = handle.append_only ? 1 : 0;
+  record->is_dir = handle.inode.is_dir() ? 1 : 0;
+  record->node.store(handle.inode.id(), std::memory_order_release);
+}
+
+// Its RELEASE may come again: whether this is done must be known before the
+// place is used for another.
+void HandleTable::NoteClosed(const Handle& handle) {
+  OpenRecord* const record = handle.Record();
+  if (record == nullptr) return;
+  survive::Once([&](bool /*again*/) {
+    record->node.store(0);
+    return 0;
+  });
+}
+
+Status HandleTable::Restore(InodeTable& inodes, UserShares& shares) {
+  const auto records =
+      std::min<size_t>(area->header().opens_used.load(), Area::kMostOpens);
+  for (uint32_t i = 0; i < records; ++i) {
+    OpenRecord& record = area->open(i);
+    const uint64_t node = record.node.load();
+    if (node == 0) continue;
+    Inode* const inode = inodes.Find(node);
+    if (inode == nullptr || inode->is_dir() != (record.is_dir != 0) ||
+        record.io_mode > static_cast<uint8_t>(IoMode::kPassthroughDirect)) {
+      return Status::SystemSaid(
+          EUCLEAN, "what the daemon before has left about open files is wrong");
+    }
+    for (const auto* const fd : {&record.fd, &record.plain_fd}) {
+      if (fd->load() >= 0) shares.TakeAgain(record.uid);
+    }
+    void* const place = places + i * kPlace;
+    UniqueFd fd(record.fd.load());
+    Handle* const handle =
+        record.is_dir != 0
+            ? ::new (place) DirHandle(record.handle_id, std::move(fd), *inode,
+                                      record.flags, shares, record.uid)
+            : ::new (place) Handle(record.handle_id, std::move(fd), *inode,
+                                   record.flags, shares, record.uid);
+    handle->buffered_fd_.store(record.plain_fd.load());
+    handle->append_only = record.append_only != 0;
+    handle->io_mode = static_cast<IoMode>(record.io_mode);
+    if (record.is_dir == 0) {
+      const bool passes = inode->io_opens().Enter(record.passes != 0);
+      handle->io_claim = IoClaim(inode->io_opens(), passes);
+    } else {
+      // The descriptor stands wherever the dead one had read to.
+      static_cast<DirHandle*>(handle)->read_before = true;
+    }
+    Insert(handle);
+  }
+  return Status::Ok();
+}
+
+void HandleTable::CloseOf(
+    const std::function<bool(uint64_t unique)>& unanswered) {
+  std::vector<Handle*> left;
+  ForEach([&](const Handle& handle) {
+    const OpenRecord* const record = handle.Record();
+    if (record != nullptr && record->made_by != 0 &&
+        unanswered(record->made_by)) {
+      left.push_back(const_cast<Handle*>(&handle));
+    }
+  });
+  for (Handle* const handle : left) Remove(*handle);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,140 @@
+// FileSystem: what a later daemon takes over (tracefs/survive).
+#include <cstring>
+
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+using survive::Area;
+using survive::WorkSlot;
+
+namespace {
+
+// linux/include/uapi/linux/fuse.h.
+struct InHeader {
+  uint32_t length;
+  uint32_t opcode;
+  uint64_t unique;
+  uint64_t node;
+  uint32_t more[4];
+};
+constexpr uint32_t kForget = 2;
+constexpr uint32_t kBatchForget = 42;
+struct ForgetOne {
+  uint64_t node;
+  uint64_t lookups;
+};
+
+// At `at` of a message; false if it is not that long.
+template <typename T>
+bool ReadAt(ByteSpan message, size_t at, T* value) {
+  if (message.size() < at + sizeof *value) return false;
+  std::memcpy(value, message.data() + at, sizeof *value);
+  return true;
+}
+
+}  // namespace
+
+void FileSystem::KeepIn(Area& area) {
+  area_ = &area;
+  next_handle_id_ = &area.header().next_handle;
+  inodes_.KeepIn(area);
+  HandleTable::KeepIn(area);
+  area.Use();
+}
+
+Status FileSystem::Restore() {
+  area_->BeFirst();
+  area_->FindFree();
+  inodes_.Restore();
+  return handles_.Restore(inodes_, open_files_);
+}
+
+void FileSystem::Forget(ByteSpan message, WorkSlot& slot) {
+  InHeader header{};
+  if (!ReadAt(message, 0, &header)) return;
+  size_t at = sizeof header;
+  uint32_t count = 1;
+  if (header.opcode == kBatchForget) {
+    if (!ReadAt(message, at, &count)) return;
+    at += 2 * sizeof count;
+  }
+  for (uint32_t i = slot.items.load(std::memory_order_relaxed); i < count;
+       ++i) {
+    ForgetOne one{};
+    if (header.opcode == kBatchForget) {
+      if (!ReadAt(message, at + i * sizeof one, &one)) return;
+    } else {
+      one.node = header.node;
+      if (!ReadAt(message, at, &one.lookups)) return;
+    }
+    // Done, if this ends here: better one too many is kept.
+    slot.items.store(i + 1, std::memory_order_release);
+    if (one.node <= 1) continue;
+    if (Inode* const inode = inodes_.Find(one.node)) {
+      inodes_.Release(inode, one.lookups);
+    }
+  }
+}
+
+// A FORGET that a dead daemon had begun with, or had only read.
+void FileSystem::FinishForget(WorkSlot& slot) {
+  const uint32_t buffer = slot.forgets.load();
+  if (buffer == 0 || buffer > Area::kReaders + 1) return;
+  const std::byte* const begin = area_->buffer(buffer - 1);
+  InHeader header{};
+  std::memcpy(&header, begin, sizeof header);
+  if ((header.opcode == kForget || header.opcode == kBatchForget) &&
+      header.length <= Area::kBufferBytes) {
+    Forget({begin, header.length}, slot);
+  }
+  slot.forgets.store(0);
+}
+
+void FileSystem::FinishForgets() {
+  for (WorkSlot* const slot : area_->left_slots()) FinishForget(*slot);
+}
+
+void FileSystem::TakeOverRequests(
+    const std::function<bool(uint64_t unique)>& unanswered) {
+  handles_.CloseOf(unanswered);
+  const auto comes_again = [&](const survive::Outcome& outcome) {
+    const uint64_t unique = outcome.unique.load() & ~survive::kSentAgain;
+    return unique != 0 && unanswered(unique);
+  };
+  // What comes again must be known before anything that led to it is gone.
+  for (const WorkSlot* const slot : area_->left_slots()) {
+    const survive::Outcome& now = slot->now;
+    if (comes_again(now) &&
+        (now.called.load() != 0 || now.crashes.load() != 0 ||
+         now.recorded.load() != 0)) {
+      area_->Remember(now);
+    }
+  }
+  for (survive::Outcome& one : area_->header().pending) {
+    if (!comes_again(one)) one.unique.store(0);
+  }
+  for (WorkSlot* const slot : area_->left_slots()) {
+    if (!comes_again(slot->now)) continue;
+    const std::vector<WorkSlot::Counted> sums = Area::CountedBy(*slot);
+    // Undone, if this ends here: better one too many is kept.
+    slot->now.unique.store(0);
+    for (const WorkSlot::Counted& sum : sums) {
+      if (Inode* const inode = inodes_.Find(sum.node)) {
+        inodes_.Release(inode, static_cast<uint64_t>(sum.delta));
+      }
+    }
+  }
+  area_->ForgetLeftSlots();
+}
+
+bool FileSystem::IsReleased(uint64_t unique, uint64_t fh) const {
+  const survive::Outcome* const known = area_->Pending(unique);
+  if (known == nullptr || known->called.load() == 0) return false;
+  const survive::OpenRecord* const record =
+      reinterpret_cast<const Handle*>(fh)->Record();
+  return known->done.load() != 0 || record == nullptr ||
+         record->node.load() == 0;
+}
+
+}  // namespace tracefs
