@@ -14,6 +14,7 @@ import sys
 WORDS = {
     "visibility": "exact auto fast", "transport": "auto uring dev",
     "queue-threads": "auto normal nice idle", "sandbox": "on strict off",
+    "survive": "yes no",
     "log": "auto journal syslog stderr none", "processes": "ptrace off",
     "color": "auto always never",
     "tracefs-deps closure": "flow both tree",

@@ -14,6 +14,7 @@
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/config_difference.h"
 #include "tracefs/mount/request_names.h"
+#include "tracefs/survive/keeper.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/warnings.h"
 
@@ -106,6 +107,8 @@ struct MountCommands::Command {
   ControlAnswer (MountCommands::*run)(ControlRequest&);
   bool quick;
   std::initializer_list<std::string_view> members;
+  // What the traces of the config are.
+  bool changes = false;
 };
 
 const MountCommands::Command* MountCommands::FindCommand(
@@ -121,14 +124,19 @@ const MountCommands::Command* MountCommands::FindCommand(
        false,
        {"config", "file", "filter", "users", "groups"}},
       {"compare", &M::Compare, false, {"config", "file"}},
-      {"add", &M::Add, false, {"config", "file", "users", "groups"}},
-      {"remove", &M::ToTracer<&TracerRegistry::Remove>, false, {"tracer"}},
-      {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}},
-      {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}},
+      {"add", &M::Add, false, {"config", "file", "users", "groups"}, true},
+      {"remove",
+       &M::ToTracer<&TracerRegistry::Remove>,
+       false,
+       {"tracer"},
+       true},
+      {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}, true},
+      {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}, true},
       {"set-filter",
        &M::SetFilter,
        false,
-       {"tracer", "filter", "users", "groups"}},
+       {"tracer", "filter", "users", "groups"},
+       true},
       {"snapshot", &M::Snapshot, false, {"tracer"}},
       {"rules", &M::Rules, true, {"last"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
@@ -156,6 +164,13 @@ ControlAnswer MountCommands::Handle(ControlRequest& request) {
     return Status::Invalid("unknown command " + Quoted(request.command));
   }
   if (Status s = request.CheckMembers(command->members); !s.ok()) return s;
+  if (mount_.survives && command->changes) {
+    return Status::Invalid(
+        "request: " + request.command +
+        ": this mount is to survive its daemon (--survive yes), and a later "
+        "one "
+        "would go on with the config that the mount began with");
+  }
   if (!request.files.empty() && request.command != "add") {
     return Status::Invalid("request: " + request.command + " takes no files");
   }
@@ -256,11 +271,20 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
   for (const TracerStats& s : mount_.traced.pipeline.Stats()) {
     if (s.kind != TracerKind::kRules) tracers.push_back(StatsJson(s));
   }
-  return Answer({{"mount", mount_.traced.header.Get("mount.point")},
-                 {"inodes", mount_.fs.inodes().size()},
-                 {"processes", StatsJson(mount_.traced.processes.GetStats())},
-                 {"helpers", HelpersJson(LookAtHelpers())},
-                 {"tracers", std::move(tracers)}});
+  Json stats = {{"mount", mount_.traced.header.Get("mount.point")},
+                {"inodes", mount_.fs.inodes().size()},
+                {"processes", StatsJson(mount_.traced.processes.GetStats())},
+                {"helpers", HelpersJson(LookAtHelpers())},
+                {"tracers", std::move(tracers)}};
+  if (mount_.survives != nullptr) {
+    const survive::Header& header = mount_.survives->header();
+    stats["survival"] = {{"keeper", survive::KeeperLives()},
+                         {"successions", header.successions.load()},
+                         {"crashes", header.crashes.load()},
+                         {"doubts", header.doubts.load()},
+                         {"longest_gap_ns", header.longest_gap_ns.load()}};
+  }
+  return Answer(stats);
 }
 
 ControlAnswer MountCommands::Rules(ControlRequest& request) {

@@ -30,6 +30,8 @@ struct CommandedMount {
   const QueueThreads& queue_threads;
   dev_t device = 0;                    // of the mount itself
   ConfigSteering* steering = nullptr;  // null: its config is a file
+  // The mount may outlive this daemon: a succession gets what it began with.
+  survive::Area* survives = nullptr;
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };

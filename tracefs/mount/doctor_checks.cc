@@ -181,6 +181,23 @@ Finding CheckPassthrough(const Machine& machine) {
   return f;
 }
 
+// Whether another daemon could go on with what a dead one had taken: the kernel
+// has to send it again (FUSE_NOTIFY_RESEND).
+Finding CheckSurvival(const Machine& machine) {
+  Finding f;
+  f.subject = "survival";
+  const bool kernel = IsKernelAtLeast(machine.kernel_release, 6, 9);
+  if (kernel && machine.is_root && Has(machine, CAP_SYS_ADMIN)) {
+    f.found = "a mount with --survive yes outlives its daemon";
+    return f;
+  }
+  f.state = State::kLimited;
+  f.found = kernel ? "not without root" : "not in this kernel";
+  f.consequence = "a mount ends with its daemon; --survive yes is refused";
+  f.advice = kernel ? "mount as root" : "use Linux 6.9 or newer";
+  return f;
+}
+
 // Where a setting of the module is kept for the next boot.
 Remedy UringAtBoot(const Machine& machine) {
   // A module that was loaded has this file, one that is part of the kernel has
@@ -519,13 +536,13 @@ Machine Machine::This() {
 std::vector<Finding> Examine(const Machine& machine,
                              const std::string& source_path) {
   std::vector<Finding> findings = {
-      CheckKernel(machine),        CheckLibfuse(machine),
-      CheckDevice(machine),        CheckPrivilege(machine),
-      CheckUserMounts(machine),    CheckPassthrough(machine),
-      CheckUring(machine),         CheckRequestSize(machine),
-      CheckTimeout(machine),       CheckDescriptors(machine),
-      CheckProcessEvents(machine), CheckSandbox(machine),
-      CheckTracepoints(machine)};
+      CheckKernel(machine),      CheckLibfuse(machine),
+      CheckDevice(machine),      CheckPrivilege(machine),
+      CheckUserMounts(machine),  CheckPassthrough(machine),
+      CheckSurvival(machine),    CheckUring(machine),
+      CheckRequestSize(machine), CheckTimeout(machine),
+      CheckDescriptors(machine), CheckProcessEvents(machine),
+      CheckSandbox(machine),     CheckTracepoints(machine)};
   for (Finding& finding : ExamineInstallation(machine)) {
     findings.push_back(std::move(finding));
   }

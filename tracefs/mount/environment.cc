@@ -199,6 +199,7 @@ format::TraceHeader CommonHeader(const MountOptions& options, int source) {
 std::string MountOptionsText(const MountOptions& options,
                              const TransportChoice& transport) {
   std::string text = transport.uring ? "transport=uring" : "transport=dev";
+  if (options.survive) text += ",survive=yes";
   for (const std::string& option : options.fuse_options) text += ',' + option;
   return text;
 }

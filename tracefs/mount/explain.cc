@@ -157,6 +157,21 @@ ExplainedChoice Queues(const TransportChoice& transport) {
   return choice;
 }
 
+ExplainedChoice Survival(const FileSystem& fs) {
+  ExplainedChoice choice;
+  choice.subject = "death of the daemon";
+  choice.for_good = true;
+  choice.why =
+      std::string("--survive ") + (fs.area() != nullptr ? "yes" : "no");
+  choice.choice =
+      fs.area() != nullptr
+          ? "another takes its place: no caller sees an error, no operation "
+            "that was answered is missing from a trace"
+          : "callers get errors and the mount is taken away, or stays shut; "
+            "traces lack what was in memory";
+  return choice;
+}
+
 ExplainedChoice Kernel() {
   const std::string release = KernelRelease();
   ExplainedChoice choice;
@@ -193,6 +208,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   first.why = transport.why;
   first.for_good = true;
   if (transport.uring) all.push_back(Queues(transport));
+  all.push_back(Survival(fs));
   ExplainedChoice& threads = all.emplace_back();
   threads.subject = "queue threads";
   threads.choice = queue_threads.Choice();

@@ -65,6 +65,8 @@ enum Id : size_t {
   kClock,
   kConfigVersion,
   kConfigRefused,
+  kSuccessions,
+  kGap,
   kHelpers,  // three
 };
 
@@ -136,6 +138,10 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
      "Of the signed config that is traced by."},
     {"tracefs_config_refused", "counter", "",
      "Signed configs that were not taken."},
+    {"tracefs_successions", "counter", "",
+     "Daemons that took the place of one that was killed."},
+    {"tracefs_succession_longest_seconds", "gauge", "seconds",
+     "The longest time from such a death until another served."},
     OpenMetricsPage::kHelperFamilies[0],
     OpenMetricsPage::kHelperFamilies[1],
     OpenMetricsPage::kHelperFamilies[2],
@@ -277,6 +283,13 @@ void MetricsPage::Histogram(size_t id, const std::string& labels,
                MetricNumber(static_cast<double>(histogram.sum) * unit));
 }
 
+void MetricsPage::AddSurvival(const survive::Header& header) {
+  page_.Count(kSuccessions, "", header.successions.load());
+  page_.Sample(kGap, "", "",
+               MetricNumber(static_cast<double>(header.longest_gap_ns.load()) *
+                            kSecondsPerNs));
+}
+
 void MetricsPage::AddSteering(const ConfigSteering& steering) {
   page_.Gauge(kConfigVersion, "", steering.version());
   for (size_t i = 0; i < kConfigRefusals; ++i) {
@@ -289,8 +302,10 @@ void MetricsPage::AddSteering(const ConfigSteering& steering) {
 std::string MetricsText(Pipeline& pipeline,
                         const std::vector<RuleTotals>& rules,
                         const NamesInLabels& names,
-                        const ConfigSteering* steering) {
+                        const ConfigSteering* steering,
+                        survive::Area* survives) {
   MetricsPage page(names);
+  if (survives != nullptr) page.AddSurvival(survives->header());
   if (steering != nullptr) page.AddSteering(*steering);
   for (const TracerStats& stats : pipeline.Stats()) {
     if (stats.kind != TracerKind::kRules) page.AddTracer(stats);

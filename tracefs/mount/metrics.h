@@ -14,6 +14,7 @@
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/pipeline/tracer_stats.h"
 #include "tracefs/rules/rule_runner.h"
+#include "tracefs/survive/area.h"
 #include "tracefs/text/openmetrics.h"
 
 namespace tracefs {
@@ -45,6 +46,7 @@ class MetricsPage {
   void AddTotal(std::string_view tracer_name,
                 const format::AggregateRecord& record);
 
+  void AddSurvival(const survive::Header& header);
   void AddSteering(const ConfigSteering& steering);
   void AddRule(const RuleTotals& rule);
 
@@ -60,10 +62,12 @@ class MetricsPage {
   OpenMetricsPage page_;
 };
 
-// The page of a running mount. Threads: any but a worker's handler.
+// The page of a running mount. `steering` and `survives` may be null. Threads:
+// any but a worker's handler.
 std::string MetricsText(Pipeline& pipeline,
                         const std::vector<RuleTotals>& rules,
                         const NamesInLabels& names,
-                        const ConfigSteering* steering);
+                        const ConfigSteering* steering,
+                        survive::Area* survives);
 
 }  // namespace tracefs

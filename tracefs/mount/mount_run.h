@@ -35,6 +35,7 @@
 #include "tracefs/process/process_table.h"
 #include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
+#include "tracefs/survive/area.h"
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
@@ -69,14 +70,18 @@ class MountRun {
     for (const auto stage :
          {&MountRun::Prepare, &MountRun::PlanOutputs, &MountRun::OpenTree,
           &MountRun::MakeProcesses, &MountRun::ChooseHowToServe,
-          &MountRun::MakeFileSystem, &MountRun::Mount, &MountRun::EnterSandbox,
-          &MountRun::StartTracers, &MountRun::StartCommands}) {
-      if (Status s = (this->*stage)(); !s.ok()) return s;
+          &MountRun::MakeFileSystem, &MountRun::Mount, &MountRun::Survive,
+          &MountRun::EnterSandbox, &MountRun::StartTracers,
+          &MountRun::StartCommands}) {
+      Status s = (this->*stage)();
+      if (!s.ok() && predecessors_ != 0) LeaveToKeeper(s);
+      if (!s.ok()) return s;
     }
     Status begun = StartHelpers();
     if (begun.ok()) begun = session_->Begin();
     if (begun.ok() && sandbox_ != nullptr) begun = sandbox_->RefuseMoreRings();
-    if (begun.ok()) begun = ready();
+    if (!begun.ok() && predecessors_ != 0) LeaveToKeeper(begun);
+    if (begun.ok() && predecessors_ == 0) begun = ready();
     if (!begun.ok()) {
       if (steering_ != nullptr) steering_->Stop();  // it asks the watchdog
       if (metrics_ != nullptr) metrics_->Stop();    // it asks the tracers
@@ -105,6 +110,9 @@ class MountRun {
   Status ChooseHowToServe();
   Status MakeFileSystem();
   Status Mount();
+  // With --survive yes: from here on there may be several processes, one after
+  // the other, each of which goes on from here (tracefs/survive).
+  Status Survive();
   Status EnterSandbox();
   Status StartTracers();
   // What clients may ask of this mount.
@@ -116,6 +124,15 @@ class MountRun {
   // Threads hang below: does not return.
   [[noreturn]] void LeaveThem(const Status& ended);
 
+  // This daemon cannot take the place of a dead one: another may.
+  [[noreturn]] void LeaveToKeeper(const Status& why);
+  // What of /proc is about this process.
+  Status OpenOwnProc();
+  void LookAtKeeper();
+  // What a later daemon goes on with, and what it says there.
+  void KeepTraces();
+  void TellTraces();
+  void TellSuccession();
   void DescribeMount();
   ProcessWatch::Options WatchOptions();
   LookerLink::Start StartLooker() {
@@ -137,6 +154,9 @@ class MountRun {
   bool reloads_ = false;
   // A dead mount is there, and this one takes its place.
   bool replaces_ = false;
+  std::unique_ptr<survive::Area> area_;  // null: nothing survives
+  uint32_t predecessors_ = 0;            // daemons of this mount before this
+  bool keeper_lives_ = true;
   std::unique_ptr<Watchdog> watchdog_;
   const ReconnectWhileHere reconnect_{log_};
   ServiceManager service_;

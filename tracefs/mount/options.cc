@@ -44,6 +44,11 @@ CommandOptions VisibleMountOptions() {
        "on: give up all that passing operations through does not need; strict: "
        "file handles, too; off: for debugging",
        /*repeated=*/false, "on"},
+      {"survive", "HOW",
+       "yes: the mount outlives its daemon, which may be killed at any moment: "
+       "another takes its place, and no caller notices; needs root and "
+       "--transport dev",
+       /*repeated=*/false, "no"},
       {"log", "WHERE",
        "where messages of the running mount go: journal, syslog (either with "
        ":SOCKET), stderr, none; auto: stderr with --foreground, else the "
@@ -115,6 +120,28 @@ Status ParseSandbox(const std::string& text, MountOptions* options) {
   }
   options->sandbox = text != "off";
   options->file_handles = text != "strict";
+  return Status::Ok();
+}
+
+// A mount that survives is served by /dev/fuse, from which a later daemon can
+// get what the dead one had taken.
+Status ParseSurvive(const std::string& text, MountOptions* options) {
+  if (text != "yes" && text != "no") {
+    return Status::Invalid("--survive is yes or no, not '" + text + "'");
+  }
+  options->survive = text == "yes";
+  if (!options->survive) return Status::Ok();
+  if (options->transport == KernelTransport::kUring) {
+    return Status::Invalid(
+        "--survive yes: a request that is handed over by io_uring is lost with "
+        "the daemon; leave --transport away or choose dev");
+  }
+  if (!options->file_handles) {
+    return Status::Invalid(
+        "--survive yes: --sandbox strict takes the handles away by which a "
+        "later daemon finds files again");
+  }
+  options->transport = KernelTransport::kDev;
   return Status::Ok();
 }
 
@@ -209,6 +236,9 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   if (Status s = ParseSandbox(given.Text("sandbox"), &options); !s.ok()) {
     return s;
   }
+  if (Status s = ParseSurvive(given.Text("survive"), &options); !s.ok()) {
+    return s;
+  }
   options.metrics = given.Text("metrics");
   options.metrics_names = given.Has("metrics-names");
   if (options.metrics_names && options.metrics.empty()) {
@@ -254,6 +284,11 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
                            std::string(kSeeMountHelp));
   }
   if (Status s = ReadConfigPlaces(given, &options); !s.ok()) return s;
+  if (options.survive && !options.config_dir.empty()) {
+    return Status::Invalid(
+        "--survive yes goes with --config: a later daemon would not know which "
+        "config of --config-dir was taken last");
+  }
   if (!given.Has("config") && options.config_dir.empty()) {
     return Status::Invalid(
         "--config FILE is needed; config/samples/full.conf records all but "

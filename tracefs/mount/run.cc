@@ -8,9 +8,12 @@
 #include <iostream>
 
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/kernel_version.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/mount/transport.h"
+#include "tracefs/survive/keeper.h"
+#include "tracefs/tracers/survives.h"
 
 namespace tracefs {
 namespace {
@@ -44,7 +47,7 @@ bool MayFailClosed(const MountOptions& options) {
 // With a directory of configs, the reload chooses again.
 WatchdogOptions WatchdogOptionsOf(const MountOptions& options, const Log& log,
                                   bool reloads) {
-  WatchdogOptions made = {.log = log.place()};
+  WatchdogOptions made = {.log = log.place(), .survives = options.survive};
   if (!reloads) return made;
   made.reload_program = ControlProgram();
   if (options.config_dir.empty()) made.reload_config = Resolved(options.config);
@@ -59,6 +62,15 @@ void SetUpWorker(int policy) {
 }  // namespace
 
 Status MountRun::Prepare() {
+  if (options_.survive && ::geteuid() != 0) {
+    return Status::System(EPERM, "--survive yes needs root");
+  }
+  if (options_.survive && !IsKernelAtLeast(6, 9)) {
+    return Status::System(
+        ENOTSUP,
+        "--survive yes needs Linux 6.9, which sends requests again that a dead "
+        "daemon had taken");
+  }
   Result<std::unique_ptr<ConfigSteering>> steered =
       ConfigSteering::Begin(&options_);
   if (!steered.ok()) return steered.status();
@@ -86,6 +98,7 @@ Status MountRun::Prepare() {
   if (feed_ == nullptr) service_ = ServiceManager::FromEnvironment();
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
+  if (options_.survive) survive::ProtectFromOomKiller();
   if (Status s = DropAlways(); !s.ok()) return s;
   Result<UniqueFd> proc = OpenProc();
   if (!proc.ok()) return proc.status();
@@ -106,6 +119,9 @@ Status MountRun::PlanOutputs() {
   Result<Config> config = ConfigOf(options_);
   if (!config.ok()) return config.status();
   config_ = *std::move(config);
+  if (options_.survive) {
+    if (Status s = CheckSurvives(config_); !s.ok()) return s;
+  }
   Result<std::vector<TracerPlan>> plans =
       PlanTracers(config_, names_, {.stay = begun_to_trace_});
   if (!plans.ok()) return plans.status();
@@ -178,10 +194,17 @@ Status MountRun::ChooseHowToServe() {
       UringObstacle().empty()) {
     transport_facts.round_trips = MeasureTransports();
   }
+  if (options_.survive && forwards_locks_) {
+    return Status::Invalid(
+        "--survive yes: a filter names lock operations, and a later daemon "
+        "would not know who holds locks; leave getlk, setlk and flock out");
+  }
   Result<TransportChoice> transport =
       ChooseTransport(options_.transport, transport_facts);
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);
+  // With the threads that read, fewer than there are slots.
+  if (options_.survive) transport_.max_waiting = 128;
   queue_threads_ =
       std::make_unique<QueueThreads>(options_.queue_threads, transport_.uring);
   if (queue_threads_->refusal().empty()) return Status::Ok();

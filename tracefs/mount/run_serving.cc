@@ -57,7 +57,10 @@ Status MountRun::StartTracers() {
       .stay_shut = [this] { return session_->StayShut(); }});
   pipeline_.SetFileStates(fs_.get());
   tracers_ = std::make_unique<TracerRegistry>(*traced_);
-  return tracers_->Add(std::move(plans_), nullptr);
+  if (area_ != nullptr) KeepTraces();
+  if (Status s = tracers_->Add(std::move(plans_), nullptr); !s.ok()) return s;
+  if (predecessors_ != 0) TellTraces();
+  return Status::Ok();
 }
 
 Status MountRun::StartCommands() {
@@ -69,6 +72,7 @@ Status MountRun::StartCommands() {
                      .queue_threads = *queue_threads_,
                      .device = socket_.device,
                      .steering = steering_.get(),
+                     .survives = area_.get(),
                      .unmount = [this] { return session_->Unmount(); }});
   server_ = std::move(socket_.server);
   if (server_ != nullptr) {
@@ -81,7 +85,7 @@ Status MountRun::StartCommands() {
           : NamesInLabels::Withheld();
   if (Status s = metrics_->Start([this, names_shown] {
         return MetricsText(pipeline_, tracers_->TotalsOfRules(), names_shown,
-                           steering_.get());
+                           steering_.get(), area_.get());
       });
       !s.ok()) {
     return s;
@@ -117,6 +121,7 @@ Status MountRun::StartHelpers() {
   }
   session_->OnEachSecond([this] {
     service_.Beat();
+    if (area_ != nullptr) LookAtKeeper();
     static_cast<void>(LookAtHelpers());
   });
   // At a terminal it means that the terminal is gone.
@@ -129,6 +134,7 @@ Status MountRun::StartHelpers() {
 
 void MountRun::TellBegin() {
   begun_to_trace_->store(true);
+  if (predecessors_ != 0) return TellSuccession();
   if (named_.last_word != nullptr) named_.last_word->Begin();
   Notify(NoticeId::kMounted, "serves " + options_.source + " (visibility " +
                                  VisibilityName(options_.visibility) + ", " +
@@ -138,6 +144,7 @@ void MountRun::TellBegin() {
 }
 
 Status MountRun::End(const Status& served) {
+  if (area_ != nullptr) area_->header().ended.store(1);
   const ServiceManager::Patience patience(service_);
   if (steering_ != nullptr) steering_->Stop();
   queue_threads_->Stop();

@@ -183,6 +183,7 @@ Status Session::MountThere() {
 
 Session::~Session() {
   if (session_ == nullptr) return;
+  loop_.reset();
   // First the connection, so that no caller waits for an answer any more.
   fuse_session_destroy(session_);
   const bool shut =
@@ -253,6 +254,9 @@ void Session::ForgetNames() {
 }
 
 Status Session::Begin() {
+  if (loop_ != nullptr) {
+    return takes_over_ ? loop_->TakeOver() : loop_->Begin();
+  }
   // The kernel's first request, which it makes when it mounts.
   fuse_buf buffer{};
   int n;
@@ -274,6 +278,16 @@ Status Session::Begin() {
   return Status::Ok();
 }
 
+int Session::ServeByLibfuse() {
+  fuse_loop_config* config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_clone_fd(config, 0);
+  fuse_loop_cfg_set_max_threads(config,
+                                uring_ ? kWorkersBesideRings : kWorkers);
+  const int rc = fuse_session_loop_mt(session_, config);
+  fuse_loop_cfg_destroy(config);
+  return rc;
+}
+
 Status Session::Serve(const std::function<void()>& on_usr2,
                       const std::function<bool()>& hangs) {
   std::thread watcher;
@@ -284,12 +298,7 @@ Status Session::Serve(const std::function<void()>& on_usr2,
     return s;
   }
 
-  fuse_loop_config* config = fuse_loop_cfg_create();
-  fuse_loop_cfg_set_clone_fd(config, 0);
-  fuse_loop_cfg_set_max_threads(config,
-                                uring_ ? kWorkersBesideRings : kWorkers);
-  const int rc = fuse_session_loop_mt(session_, config);
-  fuse_loop_cfg_destroy(config);
+  const int rc = loop_ != nullptr ? loop_->Serve() : ServeByLibfuse();
 
   served_.store(true);
   ::pthread_kill(watcher.native_handle(), SIGTERM);

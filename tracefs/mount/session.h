@@ -10,6 +10,7 @@
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/request_loop.h"
 #include "tracefs/mount/transport.h"
 
 namespace tracefs {
@@ -45,6 +46,13 @@ class Session {
       const MountOptions& options, const TransportChoice& transport,
       FileSystem& fs, Watchdog& watchdog, bool replaces = false);
   ~Session();
+
+  // Before Begin: the mount is to survive this daemon, which takes the place of
+  // a dead one if `takes_over`.
+  void Survive(FileSystem& fs, bool takes_over) {
+    loop_ = std::make_unique<RequestLoop>(session_, fs);
+    takes_over_ = takes_over;
+  }
 
   // Negotiates the protocol with the kernel: a failure here fails the mount.
   // After this requests may come, and wait for Serve.
@@ -96,6 +104,7 @@ class Session {
   explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
   void WatchSignals(const std::function<void()>& on_usr2,
                     const std::function<bool()>& hangs);
+  int ServeByLibfuse();
   void UnmountAnyway();
   // Mounts at mount_point_, or in place of the dead mount there.
   Status MountThere();
@@ -105,6 +114,8 @@ class Session {
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
   bool replaces_ = false;
+  std::unique_ptr<RequestLoop> loop_;  // null: libfuse's
+  bool takes_over_ = false;
   bool uring_ = false;  // requests come through rings, if the kernel agrees
   std::function<void()> on_hang_up_;
   std::function<void()> on_each_second_;

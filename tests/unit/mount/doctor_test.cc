@@ -150,8 +150,10 @@ TEST_F(DoctorTest, KernelsOfferMoreAndMore) {
   machine_.kernel_release = "6.1.0-amd64";
   EXPECT_EQ(Of("kernel").state, State::kLimited);
   EXPECT_EQ(Of("FUSE passthrough").state, State::kLimited);
+  EXPECT_EQ(Of("survival").state, State::kLimited);
   machine_.kernel_release = "6.9";
   EXPECT_EQ(Of("FUSE passthrough").state, State::kOk);
+  EXPECT_EQ(Of("survival").state, State::kOk);
   machine_.kernel_release = "6.18.44-amd64";
   EXPECT_EQ(Of("kernel").state, State::kOk);
 }

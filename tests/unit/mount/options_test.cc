@@ -38,6 +38,25 @@ TEST(MountOptionsTest, QueueThreadsAreMeasuredUnlessOneKindIsAskedFor) {
   EXPECT_NE(wrong.status().message().find("'fast'"), std::string::npos);
 }
 
+TEST(MountOptionsTest, SurvivesOverTheDeviceOnly) {
+  EXPECT_FALSE(Parsed({"src", "mnt", "--config", "c"}).survive);
+  const MountOptions yes =
+      Parsed({"src", "mnt", "--config", "c", "--survive", "yes"});
+  EXPECT_TRUE(yes.survive);
+  EXPECT_EQ(yes.transport, KernelTransport::kDev);
+  for (const std::vector<const char*>& more :
+       std::vector<std::vector<const char*>>{{"--transport", "uring"},
+                                             {"--sandbox", "strict"}}) {
+    const Result<MountOptions> refused = Parse(
+        {"src", "mnt", "--config", "c", "--survive", "yes", more[0], more[1]});
+    ASSERT_FALSE(refused.ok()) << more[1];
+    EXPECT_NE(refused.status().message().find("--survive yes"),
+              std::string::npos);
+  }
+  EXPECT_FALSE(
+      Parse({"src", "mnt", "--config", "c", "--survive", "maybe"}).ok());
+}
+
 TEST(MountOptionsTest, WithoutOptionsAllIsAsTheManualSays) {
   const MountOptions options = Parsed({"src", "mnt", "--config", "c"});
   EXPECT_EQ(options.command, Command::kMount);

@@ -412,6 +412,14 @@ Result<std::string> StatsText(std::string_view json) {
                      CountText(processes.Number("reads")) + " times, gone " +
                      CountText(processes.Number("gone")) + '\n';
   text += HelpersText(answer.List("helpers"));
+  if (const Json& object = answer.Object("survival"); !object.empty()) {
+    const Reader survival(object);
+    text += "its daemon was replaced " +
+            CountText(survival.Number("successions")) + " times, within " +
+            DurationText(survival.Number("longest_gap_ns")) +
+            "; what came of " + CountText(survival.Number("doubts")) +
+            " requests was inferred\n";
+  }
   for (const Json& j : answer.List("tracers")) {
     const Reader tracer(j);
     text +=

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""A mount outlives its daemon (--survive yes): it is killed at random moments
+while users work who notice everything (restless.py).
+
+  succession_test.py --bin build/release/bin                     for ctest
+  succession_test.py --bin build/release/bin --seconds 600 --kills 10
+"""
+
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+
+# pylint: disable=wrong-import-position
+from processes import children_of, name_of  # noqa: E402
+from tracefs_harness import (PATIENCE_S, Failure, Suite, expect,  # noqa: E402
+                             expect_equal, wait_until)
+
+USERS = 4
+# What a user may have to wait for. It is a hundredth of that on a machine that
+# has nothing else to do.
+LONGEST_S = 3
+
+
+def daemon_of(mount):
+    """The process that serves it: its parent keeps it."""
+    for child in children_of(mount.pid):
+        if name_of(child) == "tracefs-mount":
+            return child
+    return None
+
+
+class Killer:
+    """Kills the daemon of a mount, so many times a second."""
+
+    def __init__(self, mount, a_second, seed):
+        self.mount = mount
+        self.gap_s = 1 / a_second
+        self.random = random.Random(seed)
+        self.kills = 0
+
+    def run(self, going_on):
+        in_vain = 0
+        serving = 0
+        while going_on():
+            time.sleep(self.random.uniform(0, 2 * self.gap_s))
+            # Some are killed before they serve, but users must get on, too.
+            now = self.mount.messages().count("another daemon serves it")
+            in_vain = 0 if now > serving else in_vain + 1
+            serving = now
+            if in_vain > 2 and self.kills > 0:
+                continue
+            pid = daemon_of(self.mount)
+            if pid is None:
+                continue
+            try:
+                os.kill(pid, signal.SIGKILL)
+                self.kills += 1
+            except ProcessLookupError:
+                pass
+
+
+class Succession:
+    def __init__(self, suite):
+        self.suite = suite
+        self.number = 0
+
+    def mount(self, **more):
+        self.number += 1
+        base = f"case-{self.number}"
+        source = self.suite.folder(base, "source", mode=0o777)
+        point = self.suite.folder(base, "mnt")
+        trace = self.suite.path(base, "trace")
+        mount = self.suite.mount(
+            source, point, trace,
+            transport="dev", options=("--survive", "yes"), **more)
+        return source, point, trace, mount
+
+    def users(self, source, point, seconds):
+        seed = self.suite.options.seed
+        return [self.suite.background(subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "restless.py"),
+             os.path.join(point, f"user-{i}"), str(seconds),
+             str(seed + i), os.path.join(source, f"user-{i}")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            for i in range(USERS)]
+
+    def outcome(self, users, mount):
+        """What they have noticed, which must be nothing."""
+        operations = 0
+        longest = (0, "")
+        done = []
+        for user in users:
+            try:
+                out, errors = user.communicate(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                raise Failure("a user hangs:\n" + mount.messages()) from None
+            expect(user.returncode == 0,
+                   f"a user noticed:\n{errors}\n{mount.messages()}")
+            said = json.loads(out)
+            operations += said["operations"]
+            longest = max(longest, (said["longest_s"], said["longest"]))
+            done.append(said)
+        return operations, longest, done
+
+    def compare(self, trace, done):
+        """All that users have done is in the trace, and nothing twice."""
+        events = self.suite.read(trace)
+        found = collections.Counter()
+        writes = collections.Counter()
+        for event in events:
+            if event["result"] < 0:
+                continue
+            parts = event.get("path", "").split("/")
+            if event["op"] == "write":
+                writes[parts[1]] += 1
+            found[(event["op"], parts[1], parts[-1])] += 1
+        wanted = collections.Counter()
+        for i, said in enumerate(done):
+            for operation, name in said["done"]:
+                wanted[(operation, f"user-{i}", name)] += 1
+        wrong = [(key, found[key], count) for key, count in wanted.items()
+                 if found[key] != count]
+        expect(not wrong, f"{len(wrong)} operations are not in the trace as "
+               f"often as they were done: {wrong[:10]}")
+        for i, said in enumerate(done):
+            expect_equal(writes[f"user-{i}"], said["writes"],
+                         f"writes of user-{i} in the trace")
+        verified = self.suite.command("tracefs-verify", trace)
+        return len(events), verified
+
+    def forgets_all(self, point):
+        """Nothing is kept of what the kernel does not know any more."""
+        for name in os.listdir(point):
+            shutil.rmtree(os.path.join(point, name))
+
+        def known():
+            return json.loads(self.suite.command(
+                "tracefs-ctl", point, "stats", "--format", "json"))["inodes"]
+
+        end = time.monotonic() + 10
+        while known() > 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        expect(known() <= 1, f"{known() - 1} files are not forgotten")
+
+    def unmounted_meanwhile(self):
+        """An unmount while there is no daemon ends the trace as any does."""
+        _, point, trace, mount = self.mount()
+        with open(os.path.join(point, "a"), "w", encoding="ascii") as file:
+            file.write("x")
+        os.kill(mount.pid, signal.SIGSTOP)
+        os.kill(daemon_of(mount), signal.SIGKILL)
+        umount = subprocess.Popen(["umount", "-l", point])
+        time.sleep(0.2)
+        os.kill(mount.pid, signal.SIGCONT)
+        expect_equal(umount.wait(), 0, "umount")
+        mount.wait(0)
+        self.suite.command("tracefs-verify", trace)
+
+    def told(self):
+        """Statistics, metrics and the trace's own words."""
+        _, point, trace, mount = self.mount()
+        for _ in range(3):
+            os.kill(daemon_of(mount), signal.SIGKILL)
+            os.stat(os.path.join(point, "."))
+            os.mkdir(os.path.join(point, f"d{time.monotonic_ns()}"))
+        stats = json.loads(self.suite.command("tracefs-ctl", point, "stats",
+                                              "--format", "json"))
+        expect_equal(stats["survival"]["successions"], 3, "successions")
+        expect_equal(stats["survival"]["keeper"], True, "a keeper")
+        expect("another takes its place" in
+               self.suite.command("tracefs-ctl", point, "explain"), "explain")
+        refused = self.suite.tool("tracefs-ctl", point, "remove", "1")
+        expect(refused.returncode != 0 and "--survive yes" in refused.stderr,
+               f"a tracer was removed: {refused.stdout}{refused.stderr}")
+        mount.unmount()
+        said = self.suite.tool("tracefs-dump", trace).stderr
+        expect_equal(said.count("daemon.succession="), 3, said)
+        expect_equal(mount.messages().count("another daemon serves it"), 3,
+                     "messages")
+
+    def crashes(self):
+        """A daemon that crashes again and again is given up."""
+        _, _, _, mount = self.mount()
+        for _ in range(20):
+            before = daemon_of(mount)
+            if before is None:
+                break
+            os.kill(before, signal.SIGSEGV)
+            wait_until(lambda: daemon_of(mount) != before, "its end")
+            time.sleep(0.1)
+        wait_until(lambda: mount.process.poll() is not None, "the end")
+        wait_until(lambda: not mount.is_mounted(), "the mount goes")
+        expect("crash again and again" in mount.messages(), mount.messages())
+
+    def refusals(self):
+        """What it cannot go with is refused with a sentence."""
+        source = self.suite.folder("refused", "source")
+        point = self.suite.folder("refused", "mnt")
+        tracefs = os.path.join(self.suite.bin, "tracefs-mount")
+        file = f'file = "{self.suite.path("refused", "trace")}"'
+        for filter_text, output, more in (
+                ("op = flock", file, ()),
+                ("", file + " rotate_size = 1M", ()),
+                ("", "checksum; " + file, ()),
+                ("", f'flight = "{self.suite.path("refused", "x")}" size = 64K', ()),
+                ("", file, ("--transport", "uring")),
+                ("", file, ("--sandbox", "strict"))):
+            config = self.suite.config((filter_text, "STR_ALL", output))
+            done = subprocess.run(
+                [tracefs, source, point, "--config", config, "--foreground",
+                 "--survive", "yes", *more], capture_output=True, text=True,
+                timeout=PATIENCE_S, check=False)
+            expect(done.returncode != 0 and "--survive yes" in done.stderr,
+                   f"{filter_text} {output} {more}: {done.stderr}")
+
+    # --- cases
+
+    def killed_under_load(self, visibility):
+        options = self.suite.options
+        source, point, trace, mount = self.mount(visibility=visibility)
+        killer = Killer(mount, options.kills, options.seed)
+        users = self.users(source, point, options.seconds)
+        killer.run(lambda: any(user.poll() is None for user in users))
+        operations, longest, done = self.outcome(users, mount)
+        expect(killer.kills > 0, "nothing was killed")
+        expect(longest[0] < LONGEST_S,
+               f"{longest[1]} took {longest[0]:.3f} s, "
+               f"{killer.kills} kills")
+        self.forgets_all(point)
+        mount.unmount()
+        events, _ = self.compare(trace, done)
+        return (f"{killer.kills} kills, {operations} operations, none "
+                f"disturbed, all of them among {events} in the trace; the longest took {longest[0] * 1000:.0f} ms "
+                f"({longest[1]})")
+
+    def ends_in_order(self):
+        """What was killed and succeeded ends like any other mount."""
+        _, point, _, mount = self.mount()
+        with open(os.path.join(point, "a"), "w", encoding="ascii") as file:
+            file.write("x")
+        before = daemon_of(mount)
+        expect(before is not None, "there is no daemon")
+        os.kill(before, signal.SIGKILL)
+        expect_equal(open(os.path.join(point, "a"), encoding="ascii").read(),
+                     "x", "after a succession")
+        expect(daemon_of(mount) != before, "the same daemon")
+        mount.signal(signal.SIGTERM)
+        mount.wait(0)
+        expect(not mount.is_mounted(), "it is still mounted")
+
+    def both_killed(self):
+        """Without keeper and daemon it goes away as any mount does."""
+        _, _, _, mount = self.mount()
+        daemon = daemon_of(mount)
+        os.kill(mount.pid, signal.SIGKILL)
+        os.kill(daemon, signal.SIGKILL)
+        mount.process.wait()
+        wait_until(lambda: not mount.is_mounted(),
+                   "the watchdog takes the mount away")
+
+    def keeper_killed(self):
+        """The daemon goes on, and says so."""
+        _, point, _, mount = self.mount()
+        daemon = daemon_of(mount)
+        os.kill(mount.pid, signal.SIGKILL)
+        mount.process.wait()
+        wait_until(lambda: "would start another daemon is gone"
+                   in mount.messages(), "a message")
+        os.mkdir(os.path.join(point, "a"))
+        os.kill(daemon, signal.SIGKILL)
+        wait_until(lambda: not mount.is_mounted(),
+                   "the watchdog takes the mount away")
+
+
+def arguments(parser):
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=float, default=5,
+                        help="a second, on average")
+
+
+def main():
+    suite = Suite("succession", __doc__, arguments)
+    cases = Succession(suite)
+    suite.run("ends in order after a death", cases.ends_in_order)
+    suite.run("unmounted while there is no daemon", cases.unmounted_meanwhile)
+    suite.run("it is told", cases.told)
+    suite.run("crashes again and again", cases.crashes)
+    suite.run("refusals", cases.refusals)
+    suite.run("killed under load, auto", cases.killed_under_load, "auto")
+    suite.run("killed under load, exact", cases.killed_under_load, "exact")
+    suite.run("keeper and daemon killed", cases.both_killed)
+    suite.run("keeper killed", cases.keeper_killed)
+    suite.finish()
+
+
+main()

@@ -1,0 +1,318 @@
+#include "tracefs/mount/request_loop.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "tracefs/base/thread.h"
+#include "tracefs/fs/handed_request.h"
+
+namespace tracefs {
+
+using survive::Area;
+
+namespace {
+
+// linux/include/uapi/linux/fuse.h.
+struct InHeader {
+  uint32_t length;
+  uint32_t opcode;
+  uint64_t unique;
+  uint64_t node;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t pid;
+  uint16_t extension_length;
+  uint16_t padding;
+};
+struct OutHeader {
+  uint32_t length;
+  int32_t error;
+  uint64_t unique;
+};
+constexpr uint32_t kForget = 2;
+constexpr uint32_t kRelease = 18;
+constexpr uint32_t kReleaseDir = 29;
+constexpr uint32_t kInterrupt = 36;
+constexpr uint32_t kBatchForget = 42;
+constexpr int32_t kNotifyResend = 7;
+
+// Daemons that crash at one request, before it is refused.
+constexpr uint32_t kMostCrashesOfRequest = 3;
+// Ends a read: a signal that does nothing.
+constexpr int kWakeUp = SIGURG;
+
+InHeader HeaderOf(const std::byte* message) {
+  InHeader header;
+  std::memcpy(&header, message, sizeof header);
+  return header;
+}
+
+fuse_buf BufferOf(std::byte* message, size_t size) {
+  fuse_buf buffer{};
+  buffer.size = size;
+  buffer.mem = message;
+  return buffer;
+}
+
+bool IsForget(const InHeader& header) {
+  return header.opcode == kForget || header.opcode == kBatchForget;
+}
+
+}  // namespace
+
+struct RequestLoop::Reader {
+  std::thread thread;
+  size_t number = 0;
+};
+
+RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs)
+    : session_(session),
+      fs_(fs),
+      area_(*fs.area()),
+      device_(fuse_session_fd(session)) {
+  struct sigaction nothing {};
+  nothing.sa_handler = [](int) {};
+  ::sigaction(kWakeUp, &nothing, nullptr);
+}
+
+RequestLoop::~RequestLoop() = default;
+
+size_t RequestLoop::Read(std::byte* buffer) {
+  while (fuse_session_exited(session_) == 0) {
+    const ssize_t n = ::read(device_, buffer, Area::kBufferBytes);
+    if (n >= static_cast<ssize_t>(sizeof(InHeader))) {
+      return static_cast<size_t>(n);
+    }
+    // The caller of a request was killed before it was taken.
+    if (n < 0 && (errno == ENOENT || errno == EINTR)) continue;
+    if (n < 0 && errno == EAGAIN) return 0;
+    fuse_session_exit(session_);
+  }
+  return 0;
+}
+
+Status RequestLoop::Begin() {
+  std::byte* const buffer = area_.buffer(0);
+  const size_t size = Read(buffer);
+  survive::Header& header = area_.header();
+  if (size == 0 || size > header.init.size()) {
+    return Status::System(ENODEV, "the first request of the mount");
+  }
+  std::memcpy(header.init.data(), buffer, size);
+  header.init_size.store(static_cast<uint32_t>(size));
+  const fuse_buf message = BufferOf(buffer, size);
+  fuse_session_process_buf(session_, &message);
+  if (fuse_session_exited(session_) != 0) {
+    return Status::SystemSaid(
+        EPROTO,
+        "libfuse and the kernel do not agree on this mount; look at "
+        "what -o asks for");
+  }
+  return Status::Ok();
+}
+
+Status RequestLoop::TakeOver() {
+  survive::Header& header = area_.header();
+  const size_t size = header.init_size.load();
+  if (size < sizeof(InHeader) || size > header.init.size()) {
+    return Status::SystemSaid(EPROTO, "the daemon died before it had begun");
+  }
+  std::array<std::byte, sizeof header.init> init = header.init;
+  const fuse_buf message = BufferOf(init.data(), size);
+  fuse_session_process_buf(session_, &message);
+
+  OutHeader resend = {sizeof resend, kNotifyResend, 0};
+  if (::write(device_, &resend, sizeof resend) != sizeof resend) {
+    if (errno == ENODEV || errno == ENOTCONN) {
+      fuse_session_exit(session_);
+      return Status::Ok();
+    }
+    return Status::System(errno, "asking the kernel for its requests again");
+  }
+  fs_.FinishForgets();
+  const std::unordered_set<uint64_t> unanswered = TakeSentAgain();
+  fs_.TakeOverRequests(
+      [&](uint64_t unique) { return unanswered.contains(unique); });
+  return Status::Ok();
+}
+
+// Those sent again are ahead of all others but FORGETs and INTERRUPTs. Their
+// numbers; the messages are in left_.
+std::unordered_set<uint64_t> RequestLoop::TakeSentAgain() {
+  std::unordered_set<uint64_t> unanswered;
+  std::byte* const buffer = area_.buffer(Area::kReaders);
+  ::madvise(buffer, Area::kBufferBytes, MADV_POPULATE_WRITE);
+  survive::WorkSlot& slot = *Area::OfThread();
+  for (pollfd ready = {device_, POLLIN, 0}; ::poll(&ready, 1, 0) > 0;) {
+    const size_t size = ReadAsForget(Area::kReaders, slot);
+    if (size == 0) break;
+    const InHeader in = HeaderOf(buffer);
+    if (IsForget(in)) {
+      fs_.Forget({buffer, size}, slot);
+      continue;
+    }
+    left_.emplace_back(buffer, buffer + size);
+    if (in.opcode == kInterrupt) continue;
+    if ((in.unique & survive::kSentAgain) == 0) break;
+    unanswered.insert(in.unique & ~survive::kSentAgain);
+  }
+  slot.forgets.store(0);
+  left_count_.store(left_.size());
+  return unanswered;
+}
+
+// Reads into that buffer. Should it be a FORGET, a later daemon finds it there.
+size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot) {
+  constexpr InHeader kNothing{};
+  std::byte* const buffer = area_.buffer(number);
+  std::memcpy(buffer, &kNothing, sizeof kNothing);
+  slot.items.store(0, std::memory_order_relaxed);
+  slot.forgets.store(static_cast<uint32_t>(number) + 1,
+                     std::memory_order_release);
+  return Read(buffer);
+}
+
+// What a dead daemon has done, or must not be tried again.
+bool RequestLoop::AnswerAgain(std::byte* message, size_t size) {
+  const InHeader in = HeaderOf(message);
+  if (in.opcode == kRelease || in.opcode == kReleaseDir) {
+    uint64_t fh = 0;
+    if (size < sizeof in + sizeof fh) return false;
+    std::memcpy(&fh, message + sizeof in, sizeof fh);
+    if (fs_.IsReleased(in.unique, fh)) {
+      Answer(in.unique, 0);
+      return true;
+    }
+  }
+  const survive::Outcome* const known = area_.Pending(in.unique);
+  if (known == nullptr || known->crashes.load() < kMostCrashesOfRequest) {
+    return false;
+  }
+  Answer(in.unique, EIO);
+  return true;
+}
+
+void RequestLoop::Answer(uint64_t unique, int error) {
+  const OutHeader out = {sizeof out, -error, unique};
+  static_cast<void>(!::write(device_, &out, sizeof out));
+}
+
+void RequestLoop::Process(std::byte* message, size_t size) {
+  const InHeader in = HeaderOf(message);
+  survive::WorkSlot& slot = *Area::OfThread();
+  if (IsForget(in)) {
+    fs_.Forget({message, size}, slot);
+    return;
+  }
+  if (in.opcode == kInterrupt) {
+    uint64_t interrupted = 0;
+    if (size >= sizeof in + sizeof interrupted) {
+      std::memcpy(&interrupted, message + sizeof in, sizeof interrupted);
+      static_cast<void>(fs_.Interrupt(interrupted));
+    }
+    return;
+  }
+  if ((in.unique & survive::kSentAgain) != 0 && AnswerAgain(message, size)) {
+    return;
+  }
+  area_.Begin(in.unique);
+  RequestSource::OfThread().unique = in.unique;
+  const fuse_buf buffer = BufferOf(message, size);
+  fuse_session_process_buf(session_, &buffer);
+}
+
+bool RequestLoop::TakeLeft(std::vector<std::byte>* message) {
+  if (left_count_.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock(mu_);
+  if (left_.empty()) return false;
+  *message = std::move(left_.front());
+  left_.pop_front();
+  left_count_.store(left_.size());
+  return true;
+}
+
+void RequestLoop::Run(Reader& reader) {
+  sigset_t wake_up;
+  ::sigemptyset(&wake_up);
+  ::sigaddset(&wake_up, kWakeUp);
+  ::pthread_sigmask(SIG_UNBLOCK, &wake_up, nullptr);
+  std::byte* const buffer = area_.buffer(reader.number);
+  ::madvise(buffer, Area::kBufferBytes, MADV_POPULATE_WRITE);
+  survive::WorkSlot& slot = *Area::OfThread();
+  const auto busy = [&] {
+    // Others can go on to read while this one is at work.
+    if (idle_.fetch_sub(1) == 1) StartReader();
+  };
+  for (std::vector<std::byte> left; TakeLeft(&left);) {
+    busy();
+    Process(left.data(), left.size());
+    idle_.fetch_add(1);
+  }
+  while (fuse_session_exited(session_) == 0) {
+    const size_t size = ReadAsForget(reader.number, slot);
+    if (size == 0) continue;
+    if (IsForget(HeaderOf(buffer))) {
+      Process(buffer, size);
+      continue;
+    }
+    slot.forgets.store(0, std::memory_order_release);
+    busy();
+    Process(buffer, size);
+    idle_.fetch_add(1);
+  }
+  idle_.fetch_sub(1);
+  const std::lock_guard lock(mu_);
+  running_.fetch_sub(1);
+  ended_.notify_all();
+}
+
+void RequestLoop::StartReader() {
+  const std::lock_guard lock(mu_);
+  if (readers_.size() == Area::kReaders || fuse_session_exited(session_) != 0) {
+    return;
+  }
+  Reader& reader = readers_.emplace_back();
+  reader.number = readers_.size() - 1;
+  running_.fetch_add(1);
+  idle_.fetch_add(1);
+  const Status started = StartThread(
+      "tracefs-worker", [this, &reader] { Run(reader); }, &reader.thread);
+  if (started.ok()) return;
+  running_.fetch_sub(1);
+  idle_.fetch_sub(1);
+  readers_.pop_back();
+}
+
+int RequestLoop::Serve() {
+  // It may have been unmounted while nobody served it.
+  if (fuse_session_exited(session_) != 0) return 0;
+  StartReader();
+  survive::Header& header = area_.header();
+  {
+    const std::lock_guard lock(mu_);
+    if (readers_.empty()) return EAGAIN;
+  }
+  header.served.store(1);
+  std::unique_lock lock(mu_);
+  while (running_.load() != 0) {
+    ended_.wait_for(lock, std::chrono::milliseconds(100));
+    if (fuse_session_exited(session_) == 0) continue;
+    for (Reader& reader : readers_) {
+      // One that has ended is joined later, and its number stays its own.
+      ::pthread_kill(reader.thread.native_handle(), kWakeUp);
+    }
+  }
+  lock.unlock();
+  for (Reader& reader : readers_) reader.thread.join();
+  return 0;
+}
+
+}  // namespace tracefs

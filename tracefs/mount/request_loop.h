@@ -1,0 +1,73 @@
+// RequestLoop: reads and serves requests of /dev/fuse where the mount is to
+// survive its daemon (--survive yes); otherwise libfuse's own loop does.
+//
+// Requests are read into memory that is there (a read that is killed in the
+// midst of a page that is not fails the request), and FORGETs, which the kernel
+// does not repeat, into memory that a later daemon sees.
+//
+// A later daemon is given the kernel's first request again, as it was kept, so
+// that libfuse is in the state that the first one's was in; the kernel ignores
+// the answer. Then the kernel sends again all requests that were not answered
+// (FUSE_NOTIFY_RESEND): these come before all others, and so it is known which
+// were.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+class RequestLoop {
+ public:
+  // `area` of `fs`. All outlive this.
+  RequestLoop(fuse_session* session, FileSystem& fs);
+  ~RequestLoop();
+  RequestLoop(const RequestLoop&) = delete;
+  RequestLoop& operator=(const RequestLoop&) = delete;
+
+  // The first daemon: the kernel's first request. kSystem if none comes.
+  Status Begin();
+  // A later one, which has restored `fs`: takes over what was not answered.
+  Status TakeOver();
+  // Serves until the session ends. 0 or an errno value.
+  int Serve();
+
+ private:
+  struct Reader;
+  void Run(Reader& reader);
+  // A message into the buffer of a reader; its size, 0 when the session is over
+  // or nothing came in this time.
+  size_t Read(std::byte* buffer);
+  size_t ReadAsForget(size_t number, survive::WorkSlot& slot);
+  std::unordered_set<uint64_t> TakeSentAgain();
+  void Process(std::byte* message, size_t size);
+  bool AnswerAgain(std::byte* message, size_t size);
+  void Answer(uint64_t unique, int error);
+  void StartReader();
+  // Of messages that were sent again, the next; false: there are none.
+  bool TakeLeft(std::vector<std::byte>* message);
+
+  fuse_session* const session_;
+  FileSystem& fs_;
+  survive::Area& area_;
+  const int device_;
+  std::mutex mu_;  // guards what follows
+  std::condition_variable ended_;
+  std::deque<std::vector<std::byte>> left_;
+  std::list<Reader> readers_;
+  std::atomic<size_t> left_count_{0};
+  std::atomic<int> idle_{0};
+  std::atomic<int> running_{0};
+};
+
+}  // namespace tracefs

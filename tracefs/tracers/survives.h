@@ -1,0 +1,13 @@
+// What a mount with --survive yes can go on with after its daemon was killed.
+#pragma once
+
+#include "config/config.h"
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+// kInvalid, with its place in the config, for what a later daemon could not go
+// on with.
+Status CheckSurvives(const Config& config);
+
+}  // namespace tracefs
