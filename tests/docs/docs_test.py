@@ -441,7 +441,8 @@ def check_links(name, text):
     """Files that a document sends its reader to are there, but for those that
     it says to add."""
     text = re.sub(r"^\| `[^|]*\| new: ", "| ", text, flags=re.M)
-    for match in re.finditer(r"\]\(([^)#:\s]+)[^)]*\)", text):
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for match in re.finditer(r"\]\(([^)#:\s]+)[^)]*\)", prose):
         path = os.path.join(SOURCE, os.path.dirname(name), match[1])
         expect(os.path.exists(path), f"{name}: there is no {match[1]}")
     for match in re.finditer(r"`((?:docs|config|filters|drivers|tracefs|tests|"
