@@ -81,8 +81,8 @@ size_t CountWords(std::string_view words) {
              : static_cast<size_t>(1 + std::ranges::count(words, ' '));
 }
 
-// QUESTION goes to the front if it stands after traces, with its words after it.
-// A file there is no question, whatever its name.
+// QUESTION goes to the front if it stands after traces, with its words after
+// it. A file there is no question, whatever its name.
 void MoveQuestionToFront(Strings* words) {
   const auto question = std::ranges::find_if(*words, [](const auto& word) {
     return !IsThere(word) && FindReportRow(word) != nullptr;
