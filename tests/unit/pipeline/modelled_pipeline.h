@@ -52,6 +52,24 @@
 #include "tracefs/format/message_writer.h"
 #include "tracefs/format/process_message.h"
 #include "tracefs/format/trace_header.h"
+#include "tracefs/survive/area.h"
+
+// Nothing survives here: what a later daemon would go on with is left out.
+namespace modelled::survive {
+
+using tracefs::survive::Outcome;
+
+struct Area {
+  static const Area* OfProcess() { return nullptr; }
+};
+struct TraceRecord {
+  modelled_std::atomic<uint32_t> turns{0};
+  modelled_std::atomic<uint64_t> output_bytes{0};
+};
+inline bool HasRecorded(uint32_t) { return false; }
+inline void NoteRecorded(uint32_t) {}
+
+}  // namespace modelled::survive
 
 namespace modelled {
 
@@ -128,6 +146,21 @@ class PerFiber {
 #include "tracefs/pipeline/thread_slots.cc"     // NOLINT
 #include "tracefs/pipeline/tracer.cc"           // NOLINT
 #include "tracefs/pipeline/tracer_set.cc"       // NOLINT
+
+namespace modelled {
+
+void* Block::TakePlace(size_t bytes) { return ::operator new(bytes); }
+void Block::GivePlace(void* block) { ::operator delete(block); }
+Block::Memory Block::MemoryFor(size_t bytes) {
+  return {new std::byte[bytes], Delete{}};
+}
+void BlockBuilder::Keep(const Event&) {}
+void Tracer::NoteState() {}
+Status Tracer::Continue(TraceIdentity) {
+  return Status::Invalid("nothing survives");
+}
+
+}  // namespace modelled
 
 #undef thread_local
 #undef syscall
