@@ -66,14 +66,16 @@ def wait_until(condition, what, seconds=PATIENCE_S):
         time.sleep(0.02)
 
 
-def mount_points():
-    """Mount points of this namespace, innermost last."""
+def mount_points(kind=None):
+    """Mount points of this namespace, innermost last; of that type of file
+    system."""
     with open("/proc/self/mountinfo", "rb") as lines:
         fields = [line.split(b" ") for line in lines]
     # Blanks and backslashes are written in octal.
     return [os.fsdecode(re.sub(rb"\\([0-7]{3})",
                                lambda m: bytes([int(m[1], 8)]), f[4]))
-            for f in fields]
+            for f in fields
+            if kind is None or f[f.index(b"-") + 1] == kind.encode()]
 
 
 class Dump:

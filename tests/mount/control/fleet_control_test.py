@@ -6,7 +6,6 @@ it was. tracefs-ctl --all asks every mount of the host."""
 import hashlib
 import json
 import os
-import re
 import shlex
 import signal
 import socket
@@ -17,16 +16,10 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
 # pylint: disable=wrong-import-position
-from tracefs_harness import Suite, expect, expect_equal, wait_until
+from tracefs_harness import (
+    Suite, expect, expect_equal, mount_points, wait_until)
 
 LIMIT = 1 << 20
-
-
-def mount_points(kind):
-    with open("/proc/self/mountinfo", encoding="utf-8") as table:
-        rows = [line.split() for line in table]
-    return [re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), row[4])
-            for row in rows if row[row.index("-") + 1] == kind]
 
 
 class Fleet:

@@ -21,7 +21,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
 # pylint: disable=wrong-import-position
-from tracefs_harness import Skip, Suite, expect, expect_equal, wait_until
+from tracefs_harness import (
+    Skip, Suite, expect, expect_equal, mount_points, wait_until)
 
 ALICE = 61011
 MALLORY = 61012
@@ -867,6 +868,9 @@ def in_own_namespace():
         os.environ["TRACEFS_TEST_NAMESPACE"] = "own"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
                               sys.executable, "-B", *sys.argv])
+    # Here root's --all is about the mounts of this suite alone.
+    for point in mount_points("fuse.tracefs"):
+        subprocess.run(["umount", "--lazy", point], check=True)
     with tempfile.TemporaryDirectory(prefix="tracefs-fuse-") as folder:
         node = os.path.join(folder, "fuse")
         os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 229))
