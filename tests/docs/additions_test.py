@@ -26,7 +26,8 @@ tracefs/format/message_cursor.cc tracefs/format/names.cc
 tracefs/format/process_message.cc
 tracefs/format/report.cc tracefs/format/state_message.cc
 tracefs/format/trace_header.cc
-tracefs/pipeline/block_builder.cc drivers/assembly/stream.cc
+tracefs/pipeline/block_builder.cc tracefs/pipeline/left_blocks.cc
+tracefs/survive/area.cc drivers/assembly/stream.cc
 drivers/assembly/touched_inodes.cc
 tracefs/feed/aggregate_lines.cc tracefs/feed/alarm_lines.cc
 tracefs/text/duration.cc tracefs/text/escape.cc
