@@ -218,9 +218,14 @@ def rings_only_serve(suite):
                         f'{{ file = "{suite.path("rings", "trace")}" }} }}',
                         transport="uring")
     work(mount.point)
+    def leads_to(fd):
+        try:
+            return os.readlink(f"/proc/{mount.pid}/fd/{fd}")
+        except FileNotFoundError:  # closed meanwhile
+            return ""
+
     rings = [fd for fd in os.listdir(f"/proc/{mount.pid}/fd")
-             if os.readlink(f"/proc/{mount.pid}/fd/{fd}")
-             == "anon_inode:[io_uring]"]
+             if leads_to(fd) == "anon_inode:[io_uring]"]
     expect(rings, "it has no rings")
     for thread in os.listdir(f"/proc/{mount.pid}/task"):
         with open(f"/proc/{mount.pid}/task/{thread}/status",
