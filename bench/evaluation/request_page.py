@@ -15,6 +15,9 @@ _KERNEL_HOLDS = ("once for each file: the kernel reads and writes it by itself "
                  "from then on (passthrough)")
 
 # Of a call beside a row's own one: (beginning of the row's name, call).
+_POWERS = ("what user 0 may do is read from /proc: the kernel does not say, and his "
+           "number alone means nothing; kept for 50 ms, so under strace nearly each "
+           "call asks")
 REASONS = (
     ("", "setfsuid", _WHO), ("", "setfsgid", _WHO), ("", "umask", _WHO),
     ("", "capset", "once for each change between calls made with the daemon's "
@@ -26,6 +29,8 @@ REASONS = (
     ("", "ioctl BACKING_CLOSE", _KERNEL_HOLDS),
     ("", "notify", "the first open that may store through a map: what the "
      "kernel has kept of the file's attributes is forgotten, once"),
+    *((row, call, _POWERS) for row in ("chown", "fallocate", "listxattr")
+      for call in ("openat", "read", "close")),
     ("lookup of a new name", "newfstatat", _ATTRIBUTES),
     ("lookup of a new name", "openat", _HELD),
     ("lookup of a new name", "openat2", _HELD),
