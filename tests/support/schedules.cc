@@ -38,7 +38,7 @@ struct Search {
   Machine machine;
   int surprises = 0;
   std::vector<Decision> path;
-  // Of the schedule that is tried:
+  // The schedule being tried:
   size_t depth = 0;
   int left = 0;
   size_t steps = 0;

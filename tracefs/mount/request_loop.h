@@ -54,7 +54,7 @@ class RequestLoop {
   bool AnswerAgain(std::byte* message, size_t size);
   void Answer(uint64_t unique, int error);
   void StartReader();
-  // Of messages that were sent again, the next; false: there are none.
+  // The next message that was sent again; false: there are none.
   bool TakeLeft(std::vector<std::byte>* message);
 
   fuse_session* const session_;

@@ -176,7 +176,7 @@ TEST(KeySourceTest, ReadsWhatItIsGiven) {
   EXPECT_NE(Message(ReadKey(source, KeyKind::kSecret)).find("chmod 600"),
             std::string::npos);
   EXPECT_FALSE(ReadSecretText(source).ok());
-  // Of another place it is a text of nobody's.
+  // Anywhere else it is unknown text.
   source.place = KeySource::Place::kCredential;
   EXPECT_TRUE(ReadKey(source, KeyKind::kSecret).ok());
   EXPECT_TRUE(ReadSecretText(source).ok());

@@ -69,7 +69,7 @@ TEST(DegradedCountsTest, WhatIsGivenBackAddsToWhatCameMeanwhile) {
   counts.Sent(2, Counts(10, 0));
   counts.Lost(2);
   counts.Return(taken);
-  // Of what no version knows nothing is counted.
+  // An operation that no version knows is not counted.
   counts.Return({{.msg_id = 0, .count = 5}, {.msg_id = 0xffff, .count = 5}});
   EXPECT_EQ(Taken(counts), Told(11, 2, 3));
 }
