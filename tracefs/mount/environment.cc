@@ -19,6 +19,7 @@
 #include <fstream>
 
 #include "tracefs/base/kernel_version.h"
+#include "tracefs/base/mount_table.h"
 #include "tracefs/base/version.h"
 #include "tracefs/mount/kernel_promises.h"
 
