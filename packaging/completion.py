@@ -1,38 +1,13 @@
 #!/usr/bin/env python3
 """Completion of a command for bash, zsh and fish, made from what it says of
-itself: the option tables behind --help. What these do not hold, kinds of values
-and of arguments, stands here; a word that --help does not know is an error."""
+itself: its option rows (--help=json), and the words that --help lists."""
 
 import argparse
+import json
 import os
 import re
 import subprocess
-import sys
 
-# Words that an option takes, where its text is more than a list of them; of one
-# command, or of all.
-WORDS = {
-    "visibility": "exact auto fast", "transport": "auto uring dev",
-    "queue-threads": "auto normal nice idle", "sandbox": "on strict off",
-    "survive": "yes no",
-    "log": "auto journal syslog stderr none", "processes": "ptrace off",
-    "color": "auto always never",
-    "tracefs-deps closure": "flow both tree",
-    "tracefs-import from": "strace fio",
-    "tracefs-recv log": "journal syslog stderr none",
-    "tracefs-recv sasl": "plain scram-sha-256 scram-sha-512",
-    "tracefs-replay closure": "init include none",
-    "tracefs-replay data": "recorded zero pattern synth",
-    "tracefs-replay on-mismatch": "count warn abort",
-    "tracefs-replay order": "root thread global none",
-    "tracefs-replay timing": "asap original scale= think",
-    "tracefs-replay users": "self recorded",
-}
-# Whose text is a list, behind the last colon if there is one.
-LISTED = {"format", "extract", "sort", "time-format", "view"}
-# Whose words stand in another part of --help.
-ELSEWHERE = {"tracefs-anon policy": r"^  (\S+): ",
-             "tracefs-report format": r"^  [a-z].* \(([a-z ]+)\)$"}
 FILES = {"FILE", "TRACE", "POLICY", "ORIGINAL", "OLD", "MASTER"}
 # Arguments that are no options. Of other commands: files.
 ARGUMENTS = {"tracefs-mount": "folders", "tracefs-recv": "nothing",
@@ -43,13 +18,14 @@ ARGUMENTS = {"tracefs-mount": "folders", "tracefs-recv": "nothing",
 
 
 class Option:
-    def __init__(self, match, text):
-        self.short = match["short"] or (match["only"] or "")
-        self.long = match["long"] or match["long2"] or ""
-        self.value = match["value"] or ""
-        self.default = match["default"] or ""
-        self.text = text
-        self.words = []
+    def __init__(self, row):
+        self.short = row.get("letter", "")
+        self.long = row["name"]
+        self.value = row.get("value", "")
+        self.text = row["help"]
+        self.words = row["words"]
+        self.open = row.get("open", False)
+        self.repeated = row.get("repeated", False)
 
     def names(self):
         return ([f"-{self.short}"] if self.short else []) + (
@@ -71,69 +47,29 @@ class Option:
         return "text"
 
 
-LINE = re.compile(
-    r"^  (?:-(?P<short>\w)(?: \[ |, )--(?P<long>[\w-]+)(?: \])?|"
-    r"--(?P<long2>[\w-]+)|"
-    r"-(?P<only>\w)(?=\s))(?: (?P<value>[^\s(]+))?"
-    r"(?: \(=(?P<default>[^)]*)\))?(?:\s+(?P<text>.*))?$")
+def told_by(command, option):
+    return subprocess.run([command, option], capture_output=True, text=True,
+                          check=True, encoding="utf-8").stdout
+
+
+# The words that --help lists, each with what it is for.
+def verbs_in(told):
+    verbs = []
+    in_options = False
+    for line in told.splitlines():
+        if re.match(r"^\S", line):
+            in_options = line.startswith("Options")
+        verb = re.match(r"^  ([a-z][a-z-]*)(?: [A-Z\[<\]]+[A-Z\]]*)* +(\w.*)$",
+                        line)
+        if verb and not in_options and not verb[1].startswith("tracefs-"):
+            verbs.append((verb[1], verb[2].split(";")[0]))
+    return verbs
 
 
 def read_help(command):
-    told = subprocess.run([command, "--help"], capture_output=True, text=True,
-                          check=True, encoding="utf-8").stdout
-    options, at = [], None
-    verbs = []
-    for line in told.splitlines():
-        verb = re.match(r"^  ([a-z][a-z-]*)(?: [A-Z\[<\]]+[A-Z\]]*)* +(\w.*)$",
-                        line)
-        match = LINE.match(line)
-        if match and re.match(r"^  -", line):
-            option = Option(match, [match["text"] or ""])
-            options.append(option)
-            at = option
-        elif at is not None and line.startswith(" " * 16):
-            at.text.append(line.strip())
-        else:
-            at = None
-            if verb and not verb[1].startswith("tracefs-"):  # examples
-                verbs.append((verb[1], verb[2].split(";")[0]))
-    name = os.path.basename(command)
-    known = {option.long for option in options}
-    usage = told.split("\n\n")[0]
-    for long, value in re.findall(r"--([a-z][\w-]+)(?: ([A-Za-z][\w.-]*))?",
-                                  usage):
-        if long not in known:
-            known.add(long)
-            options.append(Option({"short": "", "only": "", "long": long,
-                                   "long2": "", "value": value.upper(),
-                                   "default": ""}, []))
-    for option in options:
-        option.text = " ".join(part.strip() for part in option.text)
-        option.words = words_of(name, option, told)
-    if not any(option.long == "help" for option in options):
-        sys.exit(f"{name} --help tells no options")
-    return told, options, verbs
-
-
-def words_of(name, option, told):
-    if re.fullmatch(r"[a-z0-9-]+(\|[a-z0-9-]+)+", option.value):
-        return option.value.split("|")
-    key = f"{name} {option.long}"
-    if key in ELSEWHERE:
-        found = " ".join(re.findall(ELSEWHERE[key], told, re.M)).lower().split()
-        return list(dict.fromkeys(found))
-    if option.long in LISTED:
-        text = re.sub(r"\([^)]*\)", "", option.text).split(";")[0]
-        words = [word.strip() for word in
-                 re.split(r",(?: or )?| or ", text.rpartition(": ")[2])]
-        # Else it is a sentence.
-        return words if all(re.fullmatch(r"[\w-]+", word)
-                            for word in words) else []
-    words = WORDS.get(key, WORDS.get(option.long, "")) if option.value else ""
-    for word in words.split():
-        if not re.search(rf"\b{word}", option.text + option.default):
-            sys.exit(f"{name} --help: --{option.long} knows no {word}")
-    return words.split()
+    rows = json.loads(told_by(command, "--help=json"))["options"]
+    told = told_by(command, "--help")
+    return told, [Option(row) for row in rows], verbs_in(told)
 
 
 def verbs_of(name, verbs, told):
@@ -156,7 +92,7 @@ def quoted(text):
 
 def bash(name, options, verbs):
     function = "_" + re.sub(r"\W", "_", name)
-    out = [f"# bash completion for {name}, made from its --help",
+    out = [f"# bash completion for {name}, made from its options",
            f"{function}() {{", "  local cur prev words cword split",
            "  _init_completion -s -n : || return", "  case $prev in"]
     take = {"file": "_filedir", "folder": "_filedir -d",
@@ -169,7 +105,7 @@ def bash(name, options, verbs):
         if option.kind() == "words":
             what = ("COMPREPLY=($(compgen -W " +
                     quoted(" ".join(option.words)) + ' -- "$cur"))')
-            if option.long == "policy":
+            if option.open and option.value in FILES:
                 what += "; _filedir"
         out.append(f"    {' | '.join(option.names())})")
         out += [f"      {what}"] if what else []
@@ -239,7 +175,7 @@ def zsh_text(text):
 
 
 def zsh(name, options, verbs):
-    out = [f"#compdef {name}", f"# Made from {name} --help.",
+    out = [f"#compdef {name}", f"# Made from the options of {name}.",
            "local -a mounts", f"mounts=(${{(f)\"$({MOUNTS})\"}})",
            "_arguments -s -S \\"]
     take = {"file": "_files", "folder": "_files -/", "user": "_users",
@@ -254,7 +190,7 @@ def zsh(name, options, verbs):
         for word in names:
             sign = "=" if value and word.startswith("--") else (
                 "+" if value else "")
-            others = "" if "several times" in option.text else (
+            others = "" if option.repeated else (
                 "(" + " ".join(names) + ")")
             out.append(f"  '{others or '*'}{word}{sign}"
                        f"[{zsh_text(option.text)}]{value}' \\")
@@ -282,7 +218,7 @@ def zsh(name, options, verbs):
 # --- fish
 
 def fish(name, options, verbs):
-    out = [f"# Made from {name} --help."]
+    out = [f"# Made from the options of {name}."]
     kind = ARGUMENTS.get(name, "files")
     if kind in ("nothing", "mount", "kind"):
         out.append(f"complete -c {name} -f")

@@ -1,11 +1,16 @@
 #include "tracefs/command/command_line.h"
 
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <cstdlib>
+#include <iostream>
 #include <sstream>
 #include <utility>
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {
@@ -33,6 +38,16 @@ po::options_description DescriptionOf(const std::string& heading,
     }
   }
   return made;
+}
+
+std::vector<std::string_view> Words(const CommandOption& row) {
+  std::vector<std::string_view> words;
+  for (std::string_view rest = row.words; !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of(" ,"), rest.size());
+    if (end > 0) words.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return words;
 }
 
 }  // namespace
@@ -75,10 +90,38 @@ std::string OptionsText(const CommandOptions& rows,
   return text.str();
 }
 
+std::string OptionsAsJson(const CommandOptions& rows) {
+  std::string text;
+  JsonWriter json(&text);
+  json.OpenList("options");
+  for (const CommandOption& row : rows) {
+    const size_t comma = row.name.find(',');
+    json.Open();
+    json.Put("name", row.long_name());
+    if (comma != row.name.npos) json.Put("letter", row.name.substr(comma + 1));
+    json.PutIf("value", row.value);
+    json.Put("help", row.help);
+    json.PutIf("default", row.fallback);
+    if (row.repeated) json.PutTrue("repeated");
+    if (row.open) json.PutTrue("open");
+    json.OpenList("words");
+    for (const std::string_view word : Words(row)) json.Add(word);
+    json.CloseList();
+    json.Close();
+  }
+  json.CloseList();
+  json.End();
+  return text + '\n';
+}
+
 Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
                                        const CommandOptions& options,
                                        const std::string& words,
                                        std::string_view see_help) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help=json") {
+    std::cout << OptionsAsJson(options) << std::flush;
+    std::exit(EXIT_SUCCESS);
+  }
   po::options_description known = DescriptionOf({}, options);
   po::positional_options_description positional;
   if (!words.empty()) {
@@ -130,10 +173,64 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
   return line;
 }
 
+Status CommandLine::JudgeWords(const CommandOption& row) const {
+  if (row.words.empty() || row.open) return {};
+  const std::vector<std::string_view> known = Words(row);
+  std::string list;
+  for (const std::string_view word : known) {
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  const std::string name = row.long_name();
+  for (const std::string& word : Texts(name)) {
+    if (std::ranges::find(known, word) != known.end()) continue;
+    return Status::Invalid("--" + name + ": there is no " + Quoted(word) +
+                           "; there are " + list + DidYouMean(word, known));
+  }
+  return {};
+}
+
+Status CommandLine::TakeChecked(Parser parse, std::string_view kind,
+                                const std::string& name, uint64_t min,
+                                uint64_t max, uint64_t* value) const {
+  if (!Has(name)) return {};
+  const std::optional<uint64_t> number = parse(Text(name));
+  if (!number || *number < min || *number > max) {
+    return Status::Invalid("--" + name + ": " + Quoted(Text(name)) + " is no " +
+                           std::string(kind) + " from " + std::to_string(min) +
+                           (max == UINT64_MAX ? " on" : " to ") +
+                           (max == UINT64_MAX ? "" : std::to_string(max)));
+  }
+  *value = *number;
+  return {};
+}
+
+Status CommandLine::TakeRows(const std::string& name,
+                             std::optional<size_t>* rows) const {
+  if (!Has(name)) return {};
+  const std::string text = Text(name);
+  const auto number = text == "all" ? 0 : ParseUnsigned(text);
+  if (!number || (*number == 0 && text != "all")) {
+    return Status::Invalid(
+        "--" + name + " needs a number from 1 on, or all, not " + Quoted(text));
+  }
+  *rows = static_cast<size_t>(*number);
+  return {};
+}
+
+Status CommandLine::TakeTime(const std::string& name, bool utc,
+                             std::optional<TimeSpec>* time) const {
+  if (!Has(name)) return {};
+  auto read = ParseTimeSpec("--" + name, Text(name), utc);
+  if (!read.ok()) return read.status();
+  *time = *read;
+  return {};
+}
+
 Status CommandLine::Judge(const CommandOptions& options) const {
   for (const CommandOption& row : options) {
     const std::string name = row.long_name();
     if (!Has(name)) continue;
+    if (Status s = JudgeWords(row); !s.ok()) return s;
     for (std::string_view rest = row.excludes; !rest.empty();) {
       const std::string other(TakeUpTo(rest, ' '));
       if (Has(other)) {

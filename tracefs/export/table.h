@@ -27,12 +27,12 @@ struct ExportChoice {
   std::string_view help;  // with the default
 };
 
-// What more a format is. Of formats, a set of them.
+// What else a format is. A format has a set of these.
 enum ExportTrait : uint8_t {
   kIsJson = 1 << 0,      // --safe-numbers is for it
   kHasColumns = 1 << 1,  // --columns is for it
-  // It follows processes: it gets their records whichever operations are
-  // chosen.
+  // It follows processes: it gets the records of processes, whichever
+  // operations are chosen.
   kFollowsProcesses = 1 << 2,
 };
 

@@ -11,6 +11,13 @@ namespace {
 
 constexpr char kSeeMountHelp[] = " (see tracefs-mount --help)";
 
+constexpr Choice<std::optional<ThreadPolicy>> kThreadPolicies[] = {
+    {"auto", std::nullopt},
+    {"normal", ThreadPolicy::kNormal},
+    {"nice", ThreadPolicy::kNice},
+    {"idle", ThreadPolicy::kIdle}};
+constexpr Choice<bool> kSurvivals[] = {{"yes", true}, {"no", false}};
+
 CommandOptions VisibleMountOptions() {
   return {
       {"config", "FILE",
@@ -27,33 +34,54 @@ CommandOptions VisibleMountOptions() {
        "with --config-dir: where it is remembered which one was taken last; "
        "default below /var/lib/tracefs"},
       {"foreground", "", "stay attached to the terminal"},
-      {"visibility", "MODE",
-       "exact: the kernel caches nothing, every request is seen; auto: it "
-       "caches what no tracer asks for, and traced metadata for at most 10 ms; "
-       "fast: it caches all it can",
-       /*repeated=*/false, "auto"},
-      {"transport", "HOW",
-       "auto, uring (FUSE over io_uring) or dev (/dev/fuse)",
-       /*repeated=*/false, "auto"},
-      {"queue-threads", "HOW",
-       "how threads that serve io_uring stand beside other processes: normal, "
-       "nice (-10) or idle (SCHED_IDLE, in a session of the highest priority); "
-       "auto: what answers fastest, as measured",
-       /*repeated=*/false, "auto"},
-      {"sandbox", "HOW",
-       "on: give up all that passing operations through does not need; strict: "
-       "file handles, too; off: for debugging",
-       /*repeated=*/false, "on"},
-      {"survive", "HOW",
-       "yes: the mount outlives its daemon, which may be killed at any moment: "
-       "another takes its place, and no caller notices; needs root and "
-       "--transport dev",
-       /*repeated=*/false, "no"},
-      {"log", "WHERE",
-       "where messages of the running mount go: journal, syslog (either with "
-       ":SOCKET), stderr, none; auto: stderr with --foreground, else the "
-       "journal or syslog",
-       /*repeated=*/false, "auto"},
+      {.name = "visibility",
+       .value = "MODE",
+       .help =
+           "exact: the kernel caches nothing, every request is seen; auto: it "
+           "caches what no tracer asks for, and traced metadata for at most 10 "
+           "ms; "
+           "fast: it caches all it can",
+       .fallback = "auto",
+       .words = WordsOf(kVisibilities)},
+      {.name = "transport",
+       .value = "HOW",
+       .help = "auto, uring (FUSE over io_uring) or dev (/dev/fuse)",
+       .fallback = "auto",
+       .words = WordsOf(kTransports)},
+      {.name = "queue-threads",
+       .value = "HOW",
+       .help = "how threads that serve io_uring stand beside other processes: "
+               "normal, "
+               "nice (-10) or idle (SCHED_IDLE, in a session of the highest "
+               "priority); "
+               "auto: what answers fastest, as measured",
+       .fallback = "auto",
+       .words = WordsOf(kThreadPolicies)},
+      {.name = "sandbox",
+       .value = "HOW",
+       .help = "on: give up all that passing operations through does not need; "
+               "strict: "
+               "file handles, too; off: for debugging",
+       .fallback = "on",
+       .words = WordsOf(kSandboxes)},
+      {.name = "survive",
+       .value = "HOW",
+       .help = "yes: the mount outlives its daemon, which may be killed at any "
+               "moment: "
+               "another takes its place, and no caller notices; needs root and "
+               "--transport dev",
+       .fallback = "no",
+       .words = WordsOf(kSurvivals)},
+      {.name = "log",
+       .value = "WHERE",
+       .help =
+           "where messages of the running mount go: journal, syslog (either "
+           "with "
+           ":SOCKET), stderr, none; auto: stderr with --foreground, else the "
+           "journal or syslog",
+       .fallback = "auto",
+       .words = "auto journal syslog stderr none",
+       .open = true},
       {"metrics", "ADDRESS",
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics"},
       {"metrics-group", "GROUP",
@@ -76,60 +104,9 @@ CommandOptions VisibleMountOptions() {
       {"help,h", "", "print this text"}};
 }
 
-Status ParseVisibility(const std::string& text, Visibility* visibility) {
-  if (text == "exact") {
-    *visibility = Visibility::kExact;
-  } else if (text == "auto") {
-    *visibility = Visibility::kAuto;
-  } else if (text == "fast") {
-    *visibility = Visibility::kFast;
-  } else {
-    return Status::Invalid("--visibility is exact, auto or fast, not '" + text +
-                           "'");
-  }
-  return Status::Ok();
-}
-
-Status ParseTransport(const std::string& text, KernelTransport* transport) {
-  if (text == "auto") {
-    *transport = KernelTransport::kAuto;
-  } else if (text == "uring") {
-    *transport = KernelTransport::kUring;
-  } else if (text == "dev") {
-    *transport = KernelTransport::kDev;
-  } else {
-    return Status::Invalid("--transport is auto, uring or dev, not '" + text +
-                           "'");
-  }
-  return Status::Ok();
-}
-
-Status ParseQueueThreads(const std::string& text,
-                         std::optional<ThreadPolicy>* policy) {
-  if (text == "auto") return Status::Ok();
-  *policy = PolicyOf(text);
-  if (*policy) return Status::Ok();
-  return Status::Invalid(
-      "--queue-threads is auto, normal, nice or idle, not '" + text + "'");
-}
-
-Status ParseSandbox(const std::string& text, MountOptions* options) {
-  if (text != "on" && text != "strict" && text != "off") {
-    return Status::Invalid("--sandbox is on, strict or off, not '" + text +
-                           "'");
-  }
-  options->sandbox = text != "off";
-  options->file_handles = text != "strict";
-  return Status::Ok();
-}
-
 // A mount that survives is served by /dev/fuse, from which a later daemon can
 // get what the dead one had taken.
-Status ParseSurvive(const std::string& text, MountOptions* options) {
-  if (text != "yes" && text != "no") {
-    return Status::Invalid("--survive is yes or no, not '" + text + "'");
-  }
-  options->survive = text == "yes";
+Status CheckSurvive(MountOptions* options) {
   if (!options->survive) return Status::Ok();
   if (options->transport == KernelTransport::kUring) {
     return Status::Invalid(
@@ -217,28 +194,16 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   if (options.help || options.version) return options;
   options.dot = given.Has("dot");
   options.foreground = given.Has("foreground");
-  if (Status s = ParseVisibility(given.Text("visibility"), &options.visibility);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = ParseTransport(given.Text("transport"), &options.transport);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = ParseQueueThreads(given.Text("queue-threads"),
-                                   &options.queue_threads);
-      !s.ok()) {
-    return s;
-  }
+  given.Take("visibility", kVisibilities, &options.visibility);
+  given.Take("transport", kTransports, &options.transport);
+  given.Take("queue-threads", kThreadPolicies, &options.queue_threads);
+  given.Take("survive", kSurvivals, &options.survive);
   Result<LogPlace> log = ParseLogPlace(given.Text("log"));
   if (!log.ok()) return log.status();
   options.log = *std::move(log);
-  if (Status s = ParseSandbox(given.Text("sandbox"), &options); !s.ok()) {
-    return s;
-  }
-  if (Status s = ParseSurvive(given.Text("survive"), &options); !s.ok()) {
-    return s;
-  }
+  options.sandbox = given.Text("sandbox") != "off";
+  options.file_handles = given.Text("sandbox") != "strict";
+  if (Status s = CheckSurvive(&options); !s.ok()) return s;
   options.metrics = given.Text("metrics");
   options.metrics_names = given.Has("metrics-names");
   if (options.metrics_names && options.metrics.empty()) {
@@ -305,13 +270,8 @@ bool MetricsAtSocket(const MountOptions& options) {
 }
 
 const char* VisibilityName(Visibility visibility) {
-  switch (visibility) {
-    case Visibility::kExact:
-      return "exact";
-    case Visibility::kAuto:
-      return "auto";
-    case Visibility::kFast:
-      return "fast";
+  for (const Choice<Visibility>& choice : kVisibilities) {
+    if (choice.value == visibility) return choice.word.data();
   }
   return "";
 }

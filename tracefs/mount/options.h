@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/status.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/daemon/thread_policy.h"
@@ -13,6 +14,20 @@
 namespace tracefs {
 
 enum class KernelTransport { kAuto, kUring, kDev };
+
+// Words of options that tracefs-run has, too.
+inline constexpr Choice<Visibility> kVisibilities[] = {
+    {"exact", Visibility::kExact},
+    {"auto", Visibility::kAuto},
+    {"fast", Visibility::kFast}};
+inline constexpr Choice<KernelTransport> kTransports[] = {
+    {"auto", KernelTransport::kAuto},
+    {"uring", KernelTransport::kUring},
+    {"dev", KernelTransport::kDev}};
+// Whether all that passing operations through does not need is given up; with
+// "strict" file handles, too.
+inline constexpr Choice<bool> kSandboxes[] = {
+    {"on", true}, {"strict", true}, {"off", false}};
 
 struct MountOptions {
   enum class Command { kMount, kCheck, kDoctor, kReload };

@@ -16,6 +16,8 @@ constexpr std::string_view kTracers[] = {
     "strace", "ltrace",      "gdb",    "gdbserver", "lldb", "lldb-server",
     "rr",     "tracefs-run", "reptyr", "criu",      "proot"};
 
+constexpr Choice<bool> kProcesses[] = {{"ptrace", true}, {"off", false}};
+
 CommandOptions VisibleRunOptions() {
   return {{"output,o", "TRACE",
            "the trace, a new file; default tracefs-DATE.trace here"},
@@ -28,20 +30,32 @@ CommandOptions VisibleRunOptions() {
           {"root", "",
            "the whole root file system, but /proc, /sys, /dev and /run"},
           {"env", "", "record the environment of each program, too"},
-          {"processes", "HOW", "how processes are followed: ptrace or off",
-           /*repeated=*/false, "ptrace"},
+          {.name = "processes",
+           .value = "HOW",
+           .help = "how processes are followed: ptrace or off",
+           .fallback = "ptrace",
+           .words = WordsOf(kProcesses)},
           {"let-go", "NAME,…",
            "programs that trace others themselves, and are not followed: these "
            "besides strace, gdb and the like",
            /*repeated=*/true},
           {"follow-daemons", "",
            "wait for all processes that the command leaves behind"},
-          {"visibility", "MODE", "exact, auto or fast, as of tracefs-mount",
-           /*repeated=*/false, "auto"},
-          {"transport", "HOW", "auto, uring or dev, as of tracefs-mount",
-           /*repeated=*/false, "auto"},
-          {"sandbox", "HOW", "on, strict or off, as of tracefs-mount",
-           /*repeated=*/false, "on"},
+          {.name = "visibility",
+           .value = "MODE",
+           .help = "exact, auto or fast, as of tracefs-mount",
+           .fallback = "auto",
+           .words = WordsOf(kVisibilities)},
+          {.name = "transport",
+           .value = "HOW",
+           .help = "auto, uring or dev, as of tracefs-mount",
+           .fallback = "auto",
+           .words = WordsOf(kTransports)},
+          {.name = "sandbox",
+           .value = "HOW",
+           .help = "on, strict or off, as of tracefs-mount",
+           .fallback = "on",
+           .words = WordsOf(kSandboxes)},
           {"quiet,q", "", "no summary"},
           {"verbose,v", "", "show what the mount says when it begins"},
           {"version", "", "print versions and features"},
@@ -120,11 +134,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   options.source = options.root ? "/" : given.Text("src");
   if (options.source.empty()) options.source = ".";
   options.environment = given.Has("env");
-  const std::string how = given.Text("processes");
-  if (how != "ptrace" && how != "off") {
-    return Status::Invalid("--processes is ptrace or off, not '" + how + "'");
-  }
-  options.processes = how == "ptrace";
+  given.Take("processes", kProcesses, &options.processes);
   if (options.environment && !options.processes) {
     return Status::Invalid("--env needs --processes");
   }
@@ -136,26 +146,9 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   options.quiet = given.Has("quiet");
   options.verbose = given.Has("verbose");
 
-  // Options shared with tracefs-mount are checked by it.
-  const std::string visibility = given.Text("visibility");
-  const std::string transport = given.Text("transport");
   options.sandbox = given.Text("sandbox");
-  const char* const mount[] = {"tracefs-mount",
-                               "x",
-                               "x",
-                               "--config",
-                               "x",
-                               "--visibility",
-                               visibility.c_str(),
-                               "--transport",
-                               transport.c_str(),
-                               "--sandbox",
-                               options.sandbox.c_str()};
-  const Result<MountOptions> same =
-      ParseOptions(static_cast<int>(std::size(mount)), mount);
-  if (!same.ok()) return same.status();
-  options.visibility = same->visibility;
-  options.transport = same->transport;
+  given.Take("visibility", kVisibilities, &options.visibility);
+  given.Take("transport", kTransports, &options.transport);
   return options;
 }
 

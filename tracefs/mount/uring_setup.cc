@@ -283,7 +283,7 @@ int __wrap_fuse_send_msg_uring(fuse_req_t req, iovec* parts, int count) {
   size_t capacity = 0;
   fuse_req_get_payload(req, &payload, &capacity, nullptr);
   size_t size = 0;
-  for (int i = 1; i < count; ++i) {  // 0 is a header, which is made anew
+  for (int i = 1; i < count; ++i) {  // 0 is a header, which is built here
     if (parts[i].iov_len > capacity - size) break;  // the kernel refuses it
     std::memcpy(payload + size, parts[i].iov_base, parts[i].iov_len);
     size += parts[i].iov_len;

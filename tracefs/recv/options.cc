@@ -17,6 +17,8 @@ namespace {
 
 constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
 
+constexpr Choice<bool> kSandboxes[] = {{"on", true}, {"off", false}};
+
 CommandOptions VisibleOptions() {
   return {
       {"listen", "ADDRESS",
@@ -26,9 +28,11 @@ CommandOptions VisibleOptions() {
       {"out", "DIR",
        "keep each trace in a file of this directory, and acknowledge what is "
        "on the disk"},
-      {"format", "NAME",
-       "print operations as they come instead: " + LineFormatNames() +
-           ", or (with --from: tables) parquet"},
+      {.name = "format",
+       .value = "NAME",
+       .help = "print operations as they come instead: " + LineFormatNames() +
+               ", or (with --from: tables) parquet",
+       .words = LineFormatNames() + " parquet"},
       {"ca", "FILE",
        "tls: certificates of the authorities that senders' are from"},
       {"cert", "FILE", "tls: our certificate"},
@@ -59,10 +63,17 @@ CommandOptions VisibleOptions() {
        "list the traces in it, with sender, size and age, and exit"},
       {"user", "NAME",
        "turn into this user once all sockets, keys and DIR are open"},
-      {"sandbox", "on|off", "give up what receiving does not need; default on"},
-      {"log", "WHERE",
-       "journal, syslog (either with :SOCKET after it), stderr or none; "
-       "default: standard error"},
+      {.name = "sandbox",
+       .value = "on|off",
+       .help = "give up what receiving does not need; default on",
+       .words = WordsOf(kSandboxes)},
+      {.name = "log",
+       .value = "WHERE",
+       .help =
+           "journal, syslog (either with :SOCKET after it), stderr or none; "
+           "default: standard error",
+       .words = "journal syslog stderr none",
+       .open = true},
       {"metrics", "ADDRESS",
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics, and "
        "whether all is well at /health"},
@@ -98,20 +109,11 @@ Status TakeRetention(const CommandLine& given, RecvOptions* result) {
     }
     rules.max_age_s = *ns / kNsPerSecond * unit;
   }
-  const auto size = [&given](const char* name, uint64_t* value) {
-    if (!given.Has(name)) return Status::Ok();
-    const std::optional<uint64_t> number = ParseSize(given.Text(name));
-    if (!number || *number == 0) {
-      return Status::Invalid("--" + std::string(name) + ": " +
-                             Quoted(given.Text(name)) +
-                             " is no size, such as 50G");
-    }
-    *value = *number;
-    return Status::Ok();
-  };
-  if (Status s = size("keep-size", &rules.max_bytes); !s.ok()) return s;
-  if (Status s = size("keep-sender", &rules.max_sender_bytes); !s.ok()) {
-    return s;
+  constexpr uint64_t kMost = UINT64_MAX;
+  for (Status s :
+       {given.TakeSize("keep-size", 1, kMost, &rules.max_bytes),
+        given.TakeSize("keep-sender", 1, kMost, &rules.max_sender_bytes)}) {
+    if (!s.ok()) return s;
   }
   if (std::string text = given.Text("keep-free"); text.ends_with('%')) {
     text.pop_back();
@@ -120,7 +122,9 @@ Status TakeRetention(const CommandLine& given, RecvOptions* result) {
       return Status::Invalid("--keep-free: give 1% to 99%, or a size");
     }
     rules.min_free_percent = static_cast<unsigned>(*percent);
-  } else if (Status s = size("keep-free", &rules.min_free_bytes); !s.ok()) {
+  } else if (Status s =
+                 given.TakeSize("keep-free", 1, kMost, &rules.min_free_bytes);
+             !s.ok()) {
     return s;
   }
   if (rules.any() && result->out.empty()) {
@@ -129,71 +133,33 @@ Status TakeRetention(const CommandLine& given, RecvOptions* result) {
   return Status::Ok();
 }
 
-// The number of an option, if it is given and in range.
-Status TakeNumber(const CommandLine& given, const char* name, uint64_t min,
-                  uint64_t max, uint64_t* value) {
-  if (!given.Has(name)) return Status::Ok();
-  const std::string text = given.Text(name);
-  const std::optional<uint64_t> number = ParseSize(text);
-  if (!number || *number < min || *number > max) {
-    return Status::Invalid("--" + std::string(name) + ": " + Quoted(text) +
-                           " is not between " + std::to_string(min) + " and " +
-                           std::to_string(max));
-  }
-  *value = *number;
-  return Status::Ok();
-}
-
 Status TakeLimits(const CommandLine& given, RecvOptions* result) {
   ReceiverLimits& limits = result->limits;
-  uint64_t clients = limits.max_clients;
-  uint64_t per_peer = limits.max_clients_per_peer;
-  uint64_t block = limits.max_block_bytes;
-  uint64_t traces = result->max_traces;
   constexpr uint64_t kMany = 1'000'000;
-  if (Status s = TakeNumber(given, "max-clients", 1, kMany, &clients);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = TakeNumber(given, "max-per-peer", 1, kMany, &per_peer);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = TakeNumber(
-          given, "max-block", 8192,
-          format::kMaxPayloadBytes + format::kFrameHeaderBytes, &block);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = TakeNumber(given, "max-trace", 1, uint64_t{1} << 60,
-                            &result->max_trace_bytes);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = TakeNumber(given, "max-traces", 1, uint64_t{1} << 40, &traces);
-      !s.ok()) {
-    return s;
-  }
-  uint64_t memory = result->max_memory;
-  if (Status s = TakeNumber(given, "max-memory", 1, uint64_t{1} << 40, &memory);
-      !s.ok()) {
-    return s;
+  constexpr uint64_t kMaxBlock =
+      format::kMaxPayloadBytes + format::kFrameHeaderBytes;
+  for (Status s :
+       {given.Take("max-clients", 1, kMany, &limits.max_clients),
+        given.Take("max-per-peer", 1, kMany, &limits.max_clients_per_peer),
+        given.TakeSize("max-block", 8192, kMaxBlock, &limits.max_block_bytes),
+        given.TakeSize("max-trace", 1, uint64_t{1} << 60,
+                       &result->max_trace_bytes),
+        given.Take("max-traces", 1, uint64_t{1} << 40, &result->max_traces),
+        given.TakeSize("max-memory", 1, uint64_t{1} << 40,
+                       &result->max_memory)}) {
+    if (!s.ok()) return s;
   }
   if (!given.Has("format") && given.Has("max-memory")) {
     return Status::Invalid("--max-memory is for --format: files take none");
   }
-  if (given.Has("format") && memory < MinLiveMemory(block)) {
-    return Status::Invalid("--max-memory " + std::to_string(memory) +
-                           " is too small for blocks of " +
-                           std::to_string(block) + " bytes: give at least " +
-                           std::to_string(MinLiveMemory(block)) +
-                           ", or a smaller --max-block");
+  const uint64_t needed = MinLiveMemory(limits.max_block_bytes);
+  if (given.Has("format") && result->max_memory < needed) {
+    return Status::Invalid(
+        "--max-memory " + std::to_string(result->max_memory) +
+        " is too small for blocks of " +
+        std::to_string(limits.max_block_bytes) + " bytes: give at least " +
+        std::to_string(needed) + ", or a smaller --max-block");
   }
-  result->max_memory = memory;
-  limits.max_clients = clients;
-  limits.max_clients_per_peer = per_peer;
-  limits.max_block_bytes = static_cast<uint32_t>(block);
-  result->max_traces = traces;
   return Status::Ok();
 }
 
@@ -322,14 +288,7 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
                 .key = given.Text("tls-key")};
   result.keys = given.Texts("key");
   result.user = given.Text("user");
-  if (given.Has("sandbox")) {
-    const std::string word = given.Text("sandbox");
-    if (word != "on" && word != "off") {
-      return Status::Invalid("--sandbox: " + Quoted(word) +
-                             " is neither on nor off");
-    }
-    result.sandbox = word == "on";
-  }
+  given.Take("sandbox", kSandboxes, &result.sandbox);
   result.quiet = given.Has("quiet");
   if (Status s = TakeRetention(given, &result); !s.ok()) return s;
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;

@@ -52,15 +52,6 @@ std::string_view Begin(Look look, bool colour) {
   return {};
 }
 
-Result<ColourWish> ParseColour(std::string_view word) {
-  static constexpr std::string_view kWords[] = {"auto", "always", "never"};
-  for (size_t i = 0; i < std::size(kWords); ++i) {
-    if (word == kWords[i]) return static_cast<ColourWish>(i);
-  }
-  return Status::Invalid("--color: auto, always or never, not " + Quoted(word) +
-                         DidYouMean(word, kWords));
-}
-
 bool WantsColour(ColourWish wish, int fd) {
   if (wish != ColourWish::kAuto) return wish == ColourWish::kAlways;
   return Environment("NO_COLOR").empty() && !IsDumb() && ::isatty(fd) == 1;

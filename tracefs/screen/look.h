@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tracefs/base/status.h"
+#include "tracefs/base/choice.h"
 
 namespace tracefs::screen {
 
@@ -33,8 +33,10 @@ std::string_view Begin(Look look, bool colour);
 // --color.
 enum class ColourWish : uint8_t { kAuto, kAlways, kNever };
 
-// "auto", "always", "never".
-Result<ColourWish> ParseColour(std::string_view word);
+inline constexpr Choice<ColourWish> kColourWishes[] = {
+    {"auto", ColourWish::kAuto},
+    {"always", ColourWish::kAlways},
+    {"never", ColourWish::kNever}};
 
 // Whether to colour what goes to a descriptor: as wished, or if it is a
 // terminal other than TERM=dumb and NO_COLOR is not set (no-color.org).

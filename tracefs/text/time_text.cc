@@ -30,28 +30,7 @@ char* PutSeconds(char* out, uint64_t ns, bool fraction) {
   return PutPadded(out, ns % kNsPerSecond, 9);
 }
 
-struct FormName {
-  std::string_view name;
-  TimeForm form;
-};
-constexpr FormName kForms[] = {
-    {"clock", TimeForm::kClock}, {"date", TimeForm::kDate},
-    {"iso", TimeForm::kIso},     {"epoch", TimeForm::kEpoch},
-    {"ns", TimeForm::kNs},       {"relative", TimeForm::kRelative},
-    {"delta", TimeForm::kDelta},
-};
-
 }  // namespace
-
-Result<TimeForm> ParseTimeForm(std::string_view option, std::string_view word) {
-  std::string known;
-  for (const FormName& form : kForms) {
-    if (form.name == word) return form.form;
-    known += (known.empty() ? "" : ", ") + std::string(form.name);
-  }
-  return Status::Invalid(std::string(option) + ": there is no \"" +
-                         std::string(word) + "\"; there are " + known);
-}
 
 std::string Rfc3339(uint64_t real_ns, int digits) {
   const auto seconds = static_cast<time_t>(real_ns / kNsPerSecond);

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tracefs/base/status.h"
+#include "tracefs/base/choice.h"
 
 namespace tracefs {
 
@@ -28,9 +28,12 @@ enum class TimeForm : uint8_t {
   kDelta,     // the same since the one before
 };
 
-// By its word: "clock", "date", "iso", "epoch", "ns", "relative", "delta".
-// kInvalid, with what there is; `option` is for the message.
-Result<TimeForm> ParseTimeForm(std::string_view option, std::string_view word);
+// --time-format.
+inline constexpr Choice<TimeForm> kTimeForms[] = {
+    {"clock", TimeForm::kClock}, {"date", TimeForm::kDate},
+    {"iso", TimeForm::kIso},     {"epoch", TimeForm::kEpoch},
+    {"ns", TimeForm::kNs},       {"relative", TimeForm::kRelative},
+    {"delta", TimeForm::kDelta}};
 
 // "2026-01-02T03:04:05.123456789Z", with so many digits.
 std::string Rfc3339(uint64_t real_ns, int digits);

@@ -22,7 +22,7 @@ Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
     if (row == nullptr || row->only_counts) {
       return CannotSurvive(config, entry,
                            "keeps its state in the daemon's own memory, and "
-                           "would begin anew; leave it out");
+                           "would start again from nothing; leave it out");
     }
   }
   for (size_t i = 0; i + 1 < tracer.output.size(); ++i) {

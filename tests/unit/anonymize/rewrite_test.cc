@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "tests/support/read_records.h"
 #include "tests/unit/anonymize/anon_world.h"
 #include "tracefs/event/field.h"
 #include "tracefs/format/names.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/tally/histogram.h"
 
 namespace tracefs::anonymize {
@@ -172,20 +172,16 @@ struct Op4 {
   Op op;
 };
 std::vector<Op4> Operations(const std::string& trace) {
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(trace)),
-      format::TraceReaderOptions{}));
   std::vector<Op4> operations;
-  format::Record record;
-  while (merger.Next(&record) == format::ReadStep::kItem) {
-    const uint64_t begin = record.event.Get(Field::kTime);
-    operations.push_back(
-        {begin, begin + record.event.Get(Field::kLatency), record.event.op});
-  }
-  EXPECT_EQ(merger.reader(0).stats().malformed_messages, 0U);
-  EXPECT_EQ(merger.reader(0).stats().bad_definitions, 0U);
-  EXPECT_EQ(merger.reader(0).stats().MissingEvents(), 0U);
+  const format::ReadStats stats =
+      test::ReadRecords(trace, [&](const format::Record& record) {
+        const uint64_t begin = record.event.Get(Field::kTime);
+        operations.push_back({begin, begin + record.event.Get(Field::kLatency),
+                              record.event.op});
+      });
+  EXPECT_EQ(stats.malformed_messages, 0U);
+  EXPECT_EQ(stats.bad_definitions, 0U);
+  EXPECT_EQ(stats.MissingEvents(), 0U);
   return operations;
 }
 

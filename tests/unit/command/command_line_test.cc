@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tracefs/command/paged_output.h"
@@ -10,11 +12,23 @@
 namespace tracefs {
 namespace {
 
+constexpr Choice<int> kColours[] = {{"always", 1}, {"never", 0}};
+
 CommandOptions Rows() {
   return {
       {"format", "NAME", "how it is written", false, "text"},
       {.name = "follow,f", .help = "go on", .excludes = "wait limit"},
       {"limit", "N", "at most N"},
+      {"size", "SIZE", "so large"},
+      {.name = "color",
+       .value = "WHEN",
+       .help = "coloured or not",
+       .words = WordsOf(kColours)},
+      {.name = "log",
+       .value = "WHERE",
+       .help = "where to",
+       .words = "journal, none",
+       .open = true},
       {.name = "overlapping", .help = "what was running", .needs = "from to"},
       {"from", "TIME", "the first"},
       ToOption(),
@@ -87,6 +101,65 @@ TEST(CommandLineTest, WrongNamesAndValuesAreToldWithTheNextStep) {
   EXPECT_NE(ErrorOf({"--from"}).find("--from"), std::string::npos);
   EXPECT_NE(ErrorOf({"--limit", "1", "--limit", "2"}).find("--limit"),
             std::string::npos);
+}
+
+TEST(CommandLineTest, AWordOfSeveralStandsForItsValue) {
+  int colour = 7;
+  Parse({})->Take("color", kColours, &colour);
+  EXPECT_EQ(colour, 7);
+  Parse({"--color", "never"})->Take("color", kColours, &colour);
+  EXPECT_EQ(colour, 0);
+  Parse({"--color=always"})->Take("color", kColours, &colour);
+  EXPECT_EQ(colour, 1);
+}
+
+TEST(CommandLineTest, OtherWordsAreRefusedWithThoseThereAre) {
+  EXPECT_EQ(ErrorOf({"--color", "nevr"}),
+            "--color: there is no 'nevr'; there are always, never; did you "
+            "mean 'never'?");
+  EXPECT_EQ(ErrorOf({"--color", ""}).find("--color: there is no"), 0u);
+  EXPECT_EQ(Parse({"--log", "journal:/run/x"})->Text("log"), "journal:/run/x");
+}
+
+TEST(CommandLineTest, NumbersAreTakenWithinTheirBounds) {
+  uint32_t number = 5;
+  EXPECT_TRUE(Parse({})->Take("limit", 1, 9, &number).ok());
+  EXPECT_EQ(number, 5u);
+  for (const char* const good : {"1", "9"}) {
+    EXPECT_TRUE(Parse({"--limit", good})->Take("limit", 1, 9, &number).ok());
+    EXPECT_EQ(std::to_string(number), good);
+  }
+  for (const char* const bad : {"0", "10", "x", "1K", "-1", ""}) {
+    const Status status = Parse({"--limit", bad})->Take("limit", 1, 9, &number);
+    EXPECT_EQ(status.message(),
+              "--limit: '" + std::string(bad) + "' is no number from 1 to 9");
+    EXPECT_EQ(number, 9u);
+  }
+}
+
+TEST(CommandLineTest, SizesHaveUnits) {
+  uint64_t size = 0;
+  EXPECT_TRUE(
+      Parse({"--size", "2K"})->TakeSize("size", 1, UINT64_MAX, &size).ok());
+  EXPECT_EQ(size, 2048u);
+  EXPECT_EQ(
+      Parse({"--size", "2x"})->TakeSize("size", 1, UINT64_MAX, &size).message(),
+      "--size: '2x' is no size from 1 on");
+}
+
+TEST(CommandLineTest, AllRowsAreNoneToLeaveOut) {
+  std::optional<size_t> rows;
+  EXPECT_TRUE(Parse({})->TakeRows("limit", &rows).ok());
+  EXPECT_EQ(rows, std::nullopt);
+  EXPECT_TRUE(Parse({"--limit", "3"})->TakeRows("limit", &rows).ok());
+  EXPECT_EQ(rows, 3u);
+  EXPECT_TRUE(Parse({"--limit", "all"})->TakeRows("limit", &rows).ok());
+  EXPECT_EQ(rows, 0u);
+  EXPECT_FALSE(Parse({"--limit", "0"})->TakeRows("limit", &rows).ok());
+}
+
+TEST(CommandLineTest, ProgramsAreGivenTheRowsAsJson) {
+  EXPECT_EXIT(Parse({"--help=json"}), testing::ExitedWithCode(0), "");
 }
 
 TEST(CommandLineTest, HelpHasEachRow) {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "tests/support/random_event.h"
+#include "tests/support/read_records.h"
 #include "tests/support/trace_builder.h"
-#include "tracefs/format/trace_merger.h"
 
 namespace tracefs {
 namespace {
@@ -47,16 +47,11 @@ class TextTest : public testing::Test {
   }
   std::string LineOfBlock(ExportOptions options = {.time = TimeStyle::kUtc}) {
     trace_.EndBlock();
-    format::TraceMerger merger;
-    merger.Add(std::make_unique<format::TraceReader>(
-        std::make_unique<format::MemorySource>(AsBytes(trace_.bytes())),
-        format::TraceReaderOptions{}));
     StringOutput out;
     const auto exporter = MakeTextExporter(out, options);
-    format::Record record;
-    while (merger.Next(&record) == format::ReadStep::kItem) {
+    test::ReadRecords(trace_.bytes(), [&](const format::Record& record) {
       exporter->Write(record);
-    }
+    });
     EXPECT_TRUE(out.Flush().ok());
     return out.text();
   }

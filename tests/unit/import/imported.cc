@@ -7,11 +7,11 @@
 #include <memory>
 #include <utility>
 
+#include "tests/support/read_records.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/byte_source.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/format/trace_reader.h"
 
 namespace tracefs::import {
@@ -60,19 +60,17 @@ Result<UniqueFd> Copy(const UniqueFd& fd) {
 
 Imported Read(Imported made) {
   if (!made.status.ok()) return made;
-  format::TraceMerger merger;
   format::TraceReaderOptions how;
   how.report = [&](const format::Report& report) {
     made.operations.push_back("report: " + report.Text());
   };
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(made.bytes)),
-      std::move(how)));
-  Record record;
-  while (merger.Next(&record) == format::ReadStep::kItem) {
-    made.operations.push_back(Line(record));
-    made.times.push_back(record.event.Get(Field::kTime));
-  }
+  test::ReadRecords(
+      made.bytes,
+      [&](const Record& record) {
+        made.operations.push_back(Line(record));
+        made.times.push_back(record.event.Get(Field::kTime));
+      },
+      std::move(how));
   return made;
 }
 

@@ -10,8 +10,8 @@
 
 #include "drivers/assembly/stream.h"
 #include "drivers/output/framing.h"
+#include "tests/support/read_records.h"
 #include "tracefs/base/clock.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/pipeline/pipeline.h"
 
 namespace tracefs {
@@ -78,18 +78,13 @@ struct Trace {
 Trace Read(const std::string& bytes) {
   Trace trace;
   format::TraceReaderOptions options;
-  options.name = "memory";
   options.process = [&](const ProcessRecord& record) {
     trace.records.push_back({record, std::string(record.argv),
                              std::string(record.environ), trace.operations});
   };
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(bytes)),
-      std::move(options)));
-  format::Record record;
-  while (merger.Next(&record) == format::ReadStep::kItem) ++trace.operations;
-  trace.stats = merger.reader(0).stats();
+  trace.stats = test::ReadRecords(
+      bytes, [&](const format::Record&) { ++trace.operations; },
+      std::move(options));
   return trace;
 }
 

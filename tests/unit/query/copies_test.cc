@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/read_records.h"
 #include "tests/support/trace_builder.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/trace_header.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/query/grouping.h"
@@ -63,14 +63,7 @@ class Workload {
   void ForEach(const std::function<void(const format::Record&)>& use) {
     if (!ended_) trace_.EndBlock();
     ended_ = true;
-    format::TraceReaderOptions options;
-    options.name = "test";
-    format::TraceMerger merger;
-    merger.Add(std::make_unique<format::TraceReader>(
-        std::make_unique<format::MemorySource>(AsBytes(trace_.bytes())),
-        std::move(options)));
-    format::Record record;
-    while (merger.Next(&record) == format::ReadStep::kItem) use(record);
+    test::ReadRecords(trace_.bytes(), use);
   }
 
   File in, twin, out;

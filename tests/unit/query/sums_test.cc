@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/read_records.h"
 #include "tests/support/trace_builder.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/grouping.h"
 #include "tracefs/query/histogram_rows.h"
@@ -55,14 +55,7 @@ void ForEach(const std::vector<Told>& all,
     trace.Add(event);
   }
   trace.EndBlock();
-  format::TraceReaderOptions options;
-  options.name = "test";
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(trace.bytes())),
-      std::move(options)));
-  format::Record record;
-  while (merger.Next(&record) == format::ReadStep::kItem) use(record);
+  test::ReadRecords(trace.bytes(), use);
 }
 
 using Numbers = std::map<std::string, Value>;

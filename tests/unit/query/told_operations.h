@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/read_records.h"
 #include "tests/support/trace_builder.h"
-#include "tracefs/format/trace_merger.h"
 #include "tracefs/query/analyses.h"
 
 namespace tracefs::query {
@@ -39,17 +39,10 @@ inline std::vector<Table> AskOf(Analysis* analysis,
     trace.Add(event);
   }
   trace.EndBlock();
-  format::TraceReaderOptions options;
-  options.name = "test";
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(trace.bytes())),
-      std::move(options)));
-  format::Record record;
-  for (const ToldOperation& told : all) {
-    if (merger.Next(&record) != format::ReadStep::kItem) break;
-    analysis->Take(record, told.trace);
-  }
+  auto told = all.begin();
+  test::ReadRecords(trace.bytes(), [&](const format::Record& record) {
+    analysis->Take(record, (told++)->trace);
+  });
   return analysis->Finish();
 }
 

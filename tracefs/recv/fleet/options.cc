@@ -117,13 +117,8 @@ Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
   if (spec->user.empty() != spec->password.empty()) {
     return Status::Invalid("--broker-user and --broker-password go together");
   }
-  if (given.Has("sasl") &&
-      (spec->user.empty() ||
-       std::find(std::begin(kSaslWords), std::end(kSaslWords), spec->sasl) ==
-           std::end(kSaslWords))) {
-    return Status::Invalid(
-        "--sasl goes with --broker-user, and is plain, scram-sha-256 or "
-        "scram-sha-512");
+  if (given.Has("sasl") && spec->user.empty()) {
+    return Status::Invalid("--sasl goes with --broker-user");
   }
   spec->clear = given.Has("broker-clear");
   if (spec->clear && spec->user.empty()) {
@@ -162,9 +157,11 @@ OptionGroup FleetOptionRows() {
        {"broker-password", "FILE", "a file with the password"},
        {"broker-clear", "",
         "send it even unencrypted, where others on the way can read it"},
-       {"sasl", "HOW",
-        "how to log in to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
-        "default)"},
+       {.name = "sasl",
+        .value = "HOW",
+        .help = "how to log in to Kafka: plain, scram-sha-256 or scram-sha-512 "
+                "(the default)",
+        .words = "plain scram-sha-256 scram-sha-512"},
        {"hosts", "FILE", "names of hosts, a line each: others are refused"},
        {"every", "TIME",
         "with --format: how long blocks gather for a file; default 30s"},

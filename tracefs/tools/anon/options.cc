@@ -16,9 +16,21 @@ constexpr char kSeeHelp[] = " (see tracefs-anon --help)";
 constexpr unsigned kMaxThreads = 256;
 constexpr size_t kMaxCache = size_t{1} << 26;
 
+std::string ProfileNames() {
+  std::string names;
+  for (const Profile& profile : Profiles()) {
+    names += std::string(profile.name) + ' ';
+  }
+  return names;
+}
+
 CommandOptions VisibleOptions() {
   return {
-      {"policy", "POLICY", "what becomes of each field: a profile or a file"},
+      {.name = "policy",
+       .value = "POLICY",
+       .help = "what becomes of each field: a profile or a file",
+       .words = ProfileNames(),
+       .open = true},
       {"keys", "FILE",
        "keys of anonymisation: a master secret (tracefs-keygen secret), "
        "derived keys (tracefs-keygen --derive), age identities; also env:NAME, "
@@ -115,21 +127,9 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   result.ok_words = given.Texts("ok");
   result.salvage = given.Has("salvage");
   result.quiet = given.Has("quiet");
-  if (given.Has("threads")) {
-    const auto threads = ParseUnsigned(given.Text("threads"));
-    if (!threads || *threads == 0 || *threads > kMaxThreads) {
-      return Status::Invalid("--threads takes 1 to " +
-                             std::to_string(kMaxThreads));
-    }
-    result.threads = static_cast<unsigned>(*threads);
-  }
-  if (given.Has("cache")) {
-    const auto entries = ParseUnsigned(given.Text("cache"));
-    if (!entries || *entries > kMaxCache) {
-      return Status::Invalid("--cache takes at most " +
-                             std::to_string(kMaxCache));
-    }
-    result.cache_entries = *entries;
+  for (Status s : {given.Take("threads", 1, kMaxThreads, &result.threads),
+                   given.Take("cache", 0, kMaxCache, &result.cache_entries)}) {
+    if (!s.ok()) return s;
   }
   Strings traces = given.Texts("trace");
   if (given.Has("audit")) {

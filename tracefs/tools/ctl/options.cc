@@ -53,9 +53,9 @@ constexpr CommandRow kCommands[] = {
     {"remove", CtlCommand::kRemove, true, CommandRow::kNone, "TRACER",
      "end a tracer and close its output"},
     {"stop", CtlCommand::kStop, true, CommandRow::kNone, "TRACER",
-     "let a tracer rest; its output stays open"},
+     "pause a tracer; its output stays open"},
     {"start", CtlCommand::kStart, true, CommandRow::kNone, "TRACER",
-     "let a stopped tracer go on"},
+     "resume a stopped tracer"},
     {"set-filter", CtlCommand::kSetFilter, true, CommandRow::kFilter,
      "TRACER EXPR", "give a tracer another filter"},
     {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "TRACER",
@@ -98,13 +98,17 @@ CommandOptions VisibleOptions() {
       {"follow", "", "rules: print alarms from now on, a line each"},
       {"timeout", "SECONDS",
        "how long to wait for an answer; default 60, of unmount 600"},
-      {"format", "NAME",
-       "tail: output format: " + LineFormatNames() +
-           "; default text. list, explain, stats, add, rules, unmount, top "
-           "--by: text or json"},
-      {"time-format", "FORM",
-       "tail, text: clock, date, iso, epoch, ns, relative (to the first one "
-       "shown) or delta (to the one before)"},
+      {.name = "format",
+       .value = "NAME",
+       .help = "tail: output format: " + LineFormatNames() +
+               "; default text. list, explain, stats, add, rules, unmount, "
+               "top --by: text or json",
+       .words = LineFormatNames() + " json"},
+      {.name = "time-format",
+       .value = "FORM",
+       .help = "tail, text: clock, date, iso, epoch, ns, relative (to the "
+               "first one shown) or delta (to the one before)",
+       .words = WordsOf(kTimeForms)},
       {"utc", "", "tail, text: times in UTC instead of local time"},
       {"interval", "TIME",
        "top: between two pictures, such as 500ms; default 2s"},
@@ -114,12 +118,18 @@ CommandOptions VisibleOptions() {
       {"batch,b", "",
        "top: plain text, a picture after the other, on a terminal too"},
       {"once", "", "top: the same as --batch --rounds 1"},
-      {"view", "VIEW",
-       "top: " + Joined(screen::ViewNames()) +
-           "; begins with it; as plain text all its rows"},
-      {"sort", "COLUMN",
-       "top: " + Joined(screen::ColumnNames()) +
-           "; default count. With --by: any column; -COLUMN: smallest first"},
+      {.name = "view",
+       .value = "VIEW",
+       .help = "top: " + Joined(screen::ViewNames()) +
+               "; begins with it; as plain text all its rows",
+       .words = Joined(screen::ViewNames())},
+      {.name = "sort",
+       .value = "COLUMN",
+       .help = "top: " + Joined(screen::ColumnNames()) +
+               "; default count. With --by: any column; -COLUMN: smallest "
+               "first",
+       .words = Joined(screen::ColumnNames()),
+       .open = true},
       {"by", "KEYS",
        "top: a table an interval instead of the screen, of operations grouped "
        "by op, cname, dir(2), path and others, as of tracefs-dump --by; with "
@@ -133,19 +143,12 @@ CommandOptions VisibleOptions() {
       {"also", "MNT",
        "top: another mount to look at; may be given several times",
        /*repeated=*/true},
-      {"color", "WHEN", "top: auto, always or never; default auto"},
+      {.name = "color",
+       .value = "WHEN",
+       .help = "top: auto, always or never; default auto",
+       .words = WordsOf(screen::kColourWishes)},
       HelpOption(),
       VersionOption()};
-}
-
-// A number in a sentence about `what`.
-Result<uint64_t> NumberIn(const std::string& text, std::string_view what,
-                          uint64_t min, uint64_t max) {
-  const std::optional<uint64_t> number = ParseUnsigned(text);
-  if (number && *number >= min && *number <= max) return *number;
-  return Status::Invalid(std::string(what) + ": " + Quoted(text) +
-                         " is no number from " + std::to_string(min) + " to " +
-                         std::to_string(max) + kSeeHelp);
 }
 
 // Options belong to commands: what would be ignored is refused.
@@ -206,19 +209,8 @@ Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
     return Status::Invalid("--utc and --time-format are for --format text");
   }
   if (given.Has("utc")) options->time = TimeStyle::kUtc;
-  if (given.Has("time-format")) {
-    const auto form = ParseTimeForm("--time-format", given.Text("time-format"));
-    if (!form.ok()) return form.status();
-    options->form = *form;
-  }
+  given.Take("time-format", kTimeForms, &options->form);
   return Status::Ok();
-}
-
-Status Unknown(const std::string& option, const std::string& name,
-               const std::vector<std::string_view>& known) {
-  return Status::Invalid(option + ": there is no " + Quoted(name) +
-                         "; there are " + Joined(known) +
-                         DidYouMean(name, known));
 }
 
 Status TakeTableOptions(const CommandLine& given, CtlOptions* options) {
@@ -247,12 +239,9 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
     }
     options->interval = std::chrono::milliseconds(*ns / kNsPerMs);
   }
-  if (given.Has("rounds")) {
-    const Result<uint64_t> rounds =
-        NumberIn(given.Text("rounds"), "--rounds", 1,
-                 std::numeric_limits<uint32_t>::max());
-    if (!rounds.ok()) return rounds.status();
-    options->rounds = *rounds;
+  if (Status s = given.Take("rounds", 1, UINT32_MAX, &options->rounds);
+      !s.ok()) {
+    return s;
   }
   if (given.Has("once")) {
     if (given.Has("rounds")) {
@@ -268,18 +257,9 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
                            " more mounts");
   }
   if (given.Has("view")) {
-    const std::string name = given.Text("view");
-    options->view = screen::FindView(name);
-    if (options->view == nullptr) {
-      return Unknown("--view", name, screen::ViewNames());
-    }
+    options->view = screen::FindView(given.Text("view"));
   }
-  if (given.Has("color")) {
-    const Result<screen::ColourWish> wish =
-        screen::ParseColour(given.Text("color"));
-    if (!wish.ok()) return wish.status();
-    options->colour = *wish;
-  }
+  given.Take("color", screen::kColourWishes, &options->colour);
   if (given.Has("by")) return TakeTableOptions(given, options);
   for (const char* const option : {"values", "top", "format"}) {
     if (given.Has(option) && options->command == CtlCommand::kTop) {
@@ -291,7 +271,9 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   const std::string name = given.Text("sort");
   const screen::ColumnInfo* column = screen::FindColumn(name);
   if (column == nullptr) {
-    return Unknown("--sort", name, screen::ColumnNames());
+    return Status::Invalid("--sort: there is no " + Quoted(name) +
+                           "; there are " + Joined(screen::ColumnNames()) +
+                           DidYouMean(name, screen::ColumnNames()));
   }
   options->sort = column->column;
   return Status::Ok();
@@ -308,10 +290,11 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
     options->tracer = words[0];
     // No name begins like that.
     const char first = words[0].empty() ? '0' : words[0][0];
-    if (first >= '0' && first <= '9') {
-      const Result<uint64_t> id =
-          NumberIn(words[0], "TRACER", 0, std::numeric_limits<uint32_t>::max());
-      if (!id.ok()) return id.status();
+    if (first >= '0' && first <= '9' &&
+        ParseUnsigned(words[0]).value_or(UINT64_MAX) > UINT32_MAX) {
+      return Status::Invalid("TRACER: " + Quoted(words[0]) +
+                             " is no number from 0 to " +
+                             std::to_string(UINT32_MAX) + kSeeHelp);
     }
     words = words.subspan(1);
   }
@@ -428,12 +411,11 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   if (result.command == CtlCommand::kUnmount) {
     result.patience = kUnmountPatience;
   }
-  if (given.Has("timeout")) {
-    const Result<uint64_t> seconds =
-        NumberIn(given.Text("timeout"), "--timeout", 1, kMaxPatienceS);
-    if (!seconds.ok()) return seconds.status();
-    result.patience = std::chrono::seconds(*seconds);
+  auto patience = static_cast<uint64_t>(result.patience.count());
+  if (Status s = given.Take("timeout", 1, kMaxPatienceS, &patience); !s.ok()) {
+    return s;
   }
+  result.patience = std::chrono::seconds(patience);
   const bool tail = result.command == CtlCommand::kTail;
   if (Status s = (tail ? TakeTailOptions : TakeFormat)(given, &result);
       !s.ok()) {

@@ -14,6 +14,11 @@ using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-deps --help)";
 
+using Closure = build::DependencyOptions::Closure;
+constexpr Choice<Closure> kClosures[] = {{"flow", Closure::kFlow},
+                                         {"both", Closure::kBoth},
+                                         {"tree", Closure::kTree}};
+
 CommandOptions VisibleOptions() {
   CommandOptions options = {
       {"trace,t", "TRACE",
@@ -23,10 +28,12 @@ CommandOptions VisibleOptions() {
        "what was made from TARGET, instead of what it was made from"},
       {"direct", "", "one step, or with --module up to these; else on and on"},
       {"no-pipes", "", "do not follow what went through pipes"},
-      {"closure", "WHICH",
-       "flow: only who wrote and read what; both (default): a writer that read "
-       "nothing counts as the nearest ancestor whose processes did; tree: a "
-       "writer counts as his whole job"},
+      {.name = "closure",
+       .value = "WHICH",
+       .help = "flow: only who wrote and read what; both (default): a writer "
+               "that read nothing counts as the nearest ancestor whose "
+               "processes did; tree: a writer counts as its whole job",
+       .words = WordsOf(kClosures)},
       {"wrap-shells", "",
        "a writer counts as the shell that ran it, with all that it ran"},
       {"exclude", "PATTERN",
@@ -47,9 +54,11 @@ CommandOptions VisibleOptions() {
        /*repeated=*/true},
       {"config", "FILE", "patterns as CAS has them in .bas_config: JSON"},
       {"sources", "", "only files that no process was seen to write"},
-      {"format", "NAME",
-       "list (default), json, dot (Graphviz), depfile (make's .d), dyndep "
-       "(Ninja's)"},
+      {.name = "format",
+       .value = "NAME",
+       .help = "list (default), json, dot (Graphviz), depfile (make's .d), "
+               "dyndep (Ninja's)",
+       .words = "list json dot depfile dyndep"},
       {"compile-commands", "", "print compile_commands.json of the build"},
       {"sets", "",
        "what each command read, wrote and asked for; TARGETs are then pids or "
@@ -125,24 +134,19 @@ Status ReadFormat(const CommandLine& given, DepsOptions* result) {
   const DepsQuestion q = result->question;
   const bool graph =
       q == DepsQuestion::kDependencies || q == DepsQuestion::kReverse;
-  for (const char* known : {"list", "json", "dot", "depfile", "dyndep"}) {
-    if (format != known) continue;
-    const bool of_files = format == "depfile" || format == "dyndep";
-    if (of_files && q != DepsQuestion::kDependencies) {
-      return Status::Invalid("--format " + format +
-                             " is for dependencies of TARGETs");
-    }
-    if (format == "dot" && !graph) {
-      return Status::Invalid("--format dot is for dependencies");
-    }
-    if (q == DepsQuestion::kCompileCommands && given.Has("format") &&
-        format != "json") {
-      return Status::Invalid("--compile-commands is always JSON");
-    }
-    return {};
+  const bool of_files = format == "depfile" || format == "dyndep";
+  if (of_files && q != DepsQuestion::kDependencies) {
+    return Status::Invalid("--format " + format +
+                           " is for dependencies of TARGETs");
   }
-  return Status::Invalid("--format: there is no \"" + format +
-                         "\"; there are list, json, dot, depfile, dyndep");
+  if (format == "dot" && !graph) {
+    return Status::Invalid("--format dot is for dependencies");
+  }
+  if (q == DepsQuestion::kCompileCommands && given.Has("format") &&
+      format != "json") {
+    return Status::Invalid("--compile-commands is always JSON");
+  }
+  return {};
 }
 
 void Append(const Strings& more, Strings* all) {
@@ -197,16 +201,7 @@ Status ReadDependencies(const CommandLine& given, DepsOptions* result) {
   Append(given.Texts("exclude-command"), &options.exclude_commands);
   options.modules = given.Texts("module");
   Append(given.Texts("job-maker"), &options.job_makers);
-  using Closure = build::DependencyOptions::Closure;
-  const std::string closure = given.Text("closure");
-  if (closure == "flow") {
-    options.closure = Closure::kFlow;
-  } else if (closure == "tree") {
-    options.closure = Closure::kTree;
-  } else if (!closure.empty() && closure != "both") {
-    return Status::Invalid("--closure is flow, both or tree, not \"" + closure +
-                           "\"");
-  }
+  given.Take("closure", kClosures, &options.closure);
   const bool patterns =
       !options.exclude_files.empty() || !options.exclude_commands.empty();
   if (options.negate && !patterns) {

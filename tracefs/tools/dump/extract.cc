@@ -36,8 +36,6 @@ std::string ExtractNames() {
   return names;
 }
 
-bool IsExtract(std::string_view name) { return Find(name) != nullptr; }
-
 std::string ExtractFrom(const format::TraceHeader& header,
                         std::string_view name) {
   const std::string_view property = Find(name)->property;

@@ -10,7 +10,6 @@ namespace tracefs {
 
 // "config, filter, dag, command, environment, versions"
 std::string ExtractNames();
-bool IsExtract(std::string_view name);
 
 // `config` is a file that tracefs-mount takes; the others are lines. Empty if
 // the header has nothing of it.

@@ -16,8 +16,10 @@ constexpr char kSeeHelp[] = " (see tracefs-dump --help)";
 
 CommandOptions VisibleOptions() {
   CommandOptions options = {
-      {"format", "NAME",  //
-       ("output format: " + ExportFormatNames() + "; default text").c_str()},
+      {.name = "format",
+       .value = "NAME",
+       .help = "output format: " + ExportFormatNames() + "; default text",
+       .words = ExportFormatNames()},
       OutputOption(),
       {"columns", "A,B",
        "of tables: which columns, in which order; all: every one"},
@@ -46,7 +48,8 @@ CommandOptions VisibleOptions() {
       {.name = "color",
        .value = "WHEN",
        .help = "--browse: auto, always or never; default auto",
-       .needs = "browse"},
+       .needs = "browse",
+       .words = WordsOf(screen::kColourWishes)},
       {"follow,f", "", "go on as a trace that is still being written grows"},
       WaitOption(),
       {.name = "header",
@@ -57,7 +60,8 @@ CommandOptions VisibleOptions() {
        .help =
            "print as it was recorded what the header of each trace embeds: " +
            ExtractNames(),
-       .excludes = "header stats follow filter"},
+       .excludes = "header stats follow filter",
+       .words = ExtractNames()},
       {"stats", "", "print counts per operation and losses instead"},
       {.name = "check-replayable",
        .help = "say what the traces lack to be replayed instead; as text, or "
@@ -67,10 +71,12 @@ CommandOptions VisibleOptions() {
       KeyOption(),
       {"utc", "",
        "times, also those of --from and --to, in UTC instead of local time"},
-      {"time-format", "FORM",
-       "text, csv: clock (a line marks each new day), date, iso, "
-       "epoch, ns, relative (to the first one shown) or delta (to the one "
-       "before)"},
+      {.name = "time-format",
+       .value = "FORM",
+       .help = "text, csv: clock (a line marks each new day), date, iso, "
+               "epoch, ns, relative (to the first one shown) or delta (to the "
+               "one before)",
+       .words = WordsOf(kTimeForms)},
       HelpOption(),
       VersionOption()};
   AddQueryOptions(&options);
@@ -85,9 +91,7 @@ Status ReadForm(const CommandLine& given, DumpOptions* result) {
         "--time-format is for --format text and csv; the times of other "
         "formats are as these have them");
   }
-  const auto form = ParseTimeForm("--time-format", given.Text("time-format"));
-  if (!form.ok()) return form.status();
-  result->exported.form = *form;
+  given.Take("time-format", kTimeForms, &result->exported.form);
   result->exported.form_given = true;
   return {};
 }
@@ -111,10 +115,7 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
   result->exported.time = result->time;
   for (const auto& [name, spec] :
        {std::pair{"from", &result->from}, std::pair{"to", &result->to}}) {
-    if (!given.Has(name)) continue;
-    auto read = ParseTimeSpec(std::string("--") + name, given.Text(name), utc);
-    if (!read.ok()) return read.status();
-    *spec = *read;
+    if (Status s = given.TakeTime(name, utc, spec); !s.ok()) return s;
   }
   result->overlapping = given.Has("overlapping");
   return {};
@@ -122,11 +123,7 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
 
 Status ReadBrowse(const CommandLine& given, DumpOptions* result) {
   result->browse = given.Has("browse");
-  if (given.Has("color")) {
-    const auto wish = screen::ParseColour(given.Text("color"));
-    if (!wish.ok()) return wish.status();
-    result->colour = *wish;
-  }
+  given.Take("color", screen::kColourWishes, &result->colour);
   if (!result->browse) return {};
   const std::vector<std::string> traces = given.Texts("trace");
   if (std::count(traces.begin(), traces.end(), "-") != 0) {
@@ -233,12 +230,6 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   result.header = given.Has("header");
   result.stats = given.Has("stats");
   result.extract = given.Text("extract");
-  if (given.Has("extract")) {
-    if (!IsExtract(result.extract)) {
-      return Status::Invalid("--extract: there is no \"" + result.extract +
-                             "\"; there are " + ExtractNames());
-    }
-  }
   result.check_replayable = given.Has("check-replayable");
   if (result.check_replayable) {
     const std::string format = given.Text("format");
@@ -253,17 +244,14 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   if (given.Has("format")) {
     result.format = given.Text("format");
   }
-  if (FindExportFormat(result.format) == nullptr) {
-    return Status::Invalid("--format: there is no \"" + result.format +
-                           "\"; there are " + ExportFormatNames());
-  }
   result.filter = given.Text("filter");
   auto query = ReadQueryOptions(given);
   if (!query.ok()) return query.status();
   result.query = *std::move(query);
-  if (given.Has("limit") && !result.query) {
-    const auto limit = ParseUnsigned(given.Text("limit"));
-    result.limit = static_cast<size_t>(limit.value_or(0));
+  if (!result.query) {
+    if (Status s = given.Take("limit", 1, UINT64_MAX, &result.limit); !s.ok()) {
+      return s;
+    }
   }
   if (Status s = ReadTimes(given, &result); !s.ok()) return s;
   if (Status s = ReadOutput(given, &result); !s.ok()) return s;

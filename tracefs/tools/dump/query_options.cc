@@ -11,11 +11,6 @@ namespace {
 
 constexpr size_t kDefaultLongest = 20;
 
-Status NeedsNumber(const std::string& option, const std::string& given) {
-  return Status::Invalid("--" + option + " needs a number from 1 on, not " +
-                         Quoted(given));
-}
-
 // Which columns a listing can be sorted by: those of the slowest ones.
 constexpr std::string_view kListingSort = "latency";
 
@@ -36,13 +31,10 @@ Status ReadGroup(const CommandLine& given, QueryOptions* result) {
     }
     result->group.every_ns = *every;
   }
-  if (given.Has("memory")) {
-    const auto memory = ParseSize(given.Text("memory"));
-    if (!memory || *memory < (size_t{1} << 20)) {
-      return Status::Invalid("--memory needs a size from 1M on, not " +
-                             Quoted(given.Text("memory")));
-    }
-    result->group.memory_bytes = static_cast<size_t>(*memory);
+  if (Status s = given.TakeSize("memory", size_t{1} << 20, UINT64_MAX,
+                                &result->group.memory_bytes);
+      !s.ok()) {
+    return s;
   }
   result->group.exact = given.Has("exact");
   const query::DetailNeeds needs = query::NeedsOf(result->group.values);
@@ -158,10 +150,8 @@ void AddQueryOptions(CommandOptions* options) {
 
 Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
   QueryOptions result;
-  if (given.Has("limit")) {
-    const auto limit = ParseUnsigned(given.Text("limit"));
-    if (!limit || *limit == 0) return NeedsNumber("limit", given.Text("limit"));
-    result.limit = static_cast<size_t>(*limit);
+  if (Status s = given.Take("limit", 1, UINT64_MAX, &result.limit); !s.ok()) {
+    return s;
   }
   const bool stats = given.Has("stats") && given.Has("sort");
   const bool groups = given.Has("by") || given.Has("values") ||
@@ -204,14 +194,7 @@ Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
     result.longest = true;
     if (result.limit == 0) result.limit = kDefaultLongest;
   }
-  if (given.Has("top")) {
-    const std::string top = given.Text("top");
-    const auto number = top == "all" ? 0 : ParseUnsigned(top);
-    if (!number || (*number == 0 && top != "all")) {
-      return NeedsNumber("top", top);
-    }
-    result.top = static_cast<size_t>(*number);
-  }
+  if (Status s = given.TakeRows("top", &result.top); !s.ok()) return s;
   if (given.Has("columns")) {
     result.columns = SplitAtCommas({given.Text("columns")});
   }

@@ -13,10 +13,12 @@ CommandOptions VisibleOptions() {
   return {{"output,o", "TRACE",
            "the trace to write; one that is there is replaced when the new one "
            "is complete"},
-          {"from", "FORMAT",
-           "strace (-f or -ff, -ttt or -r, -T -y, and -s with a number above "
-           "the longest read and write), or fio (an iolog of version 2 or 3); "
-           "default: by the first line"},
+          {.name = "from",
+           .value = "FORMAT",
+           .help = "strace (-f or -ff, -ttt or -r, -T -y, and -s with a number "
+                   "above the longest read and write), or fio (an iolog of "
+                   "version 2 or 3); default: by the first line",
+           .words = "strace fio"},
           {"below", "DIR",
            "strace: only files below this directory, which becomes the root of "
            "the trace; default: /, without /dev, /proc and /sys"},
@@ -65,10 +67,6 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
     return Status::Invalid("no --output given" + std::string(kSeeHelp));
   }
   result.from = given.Text("from");
-  if (!result.from.empty() && result.from != "strace" && result.from != "fio") {
-    return Status::Invalid("--from: there is no \"" + result.from +
-                           "\"; there are strace, fio");
-  }
   if (result.from == "fio" && result.files.size() > 1) {
     return Status::Invalid("fio: one FILE at a time");
   }

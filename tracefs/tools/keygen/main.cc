@@ -61,10 +61,9 @@ constexpr char kHelp[] =
     "from the secret\n          they were anonymised with: for one day, for "
     "the "
     "names below one\n          directory, wrapped for age recipients. "
-    "tracefs-anon --reveal uses it.\n"
-    "\n"
-    "  -h, --help   print this and exit\n"
-    "  --version    print the version and exit\n"
+    "tracefs-anon --reveal uses it.\n";
+
+constexpr char kAfterOptions[] =
     "\n"
     "Keys are read by tracefs-dump, tracefs-verify and others with --key "
     "FILE.\n"
@@ -150,7 +149,29 @@ constexpr Kind kKinds[] = {
 
 constexpr char kSeeHelp[] = " (see tracefs-keygen --help)";
 
-std::string Help() { return kHelp; }
+CommandOptions Rows() {
+  return {{"key", "FILE",
+           "sign-config: who signs; verify-config: who may; --derive: the "
+           "secret that traces were anonymised with"},
+          {"config-version", "N",
+           "sign-config: larger with each one, so that no older one is taken"},
+          {"expires", "DATE", "sign-config: when it ends to be taken"},
+          {"rollout", "SHARE", "sign-config: how many hosts it is for"},
+          {"derive", "", "make a key for a domain of anonymised traces"},
+          {"day", "YYYY-MM-DD", "--derive: for what was anonymised that day"},
+          {"subtree", "DIR", "--derive: for the names below it"},
+          {"policy", "POLICY",
+           "--derive --subtree: by which the traces were anonymised"},
+          {.name = "recipient",
+           .value = "age1...",
+           .help = "--derive: for whom it is wrapped; may be given several "
+                   "times",
+           .repeated = true},
+          HelpOption(),
+          VersionOption()};
+}
+
+std::string Help() { return std::string(kHelp) + '\n' + OptionsText(Rows()) + kAfterOptions; }
 
 struct KeygenOptions {
   bool help = false;
@@ -159,17 +180,8 @@ struct KeygenOptions {
 };
 
 Result<KeygenOptions> Parse(int argc, const char* const* argv) {
-  CommandOptions options = {
-      {.name = "derive"},
-      {.name = "recipient", .value = "AGE", .repeated = true},
-      HelpOption(),
-      VersionOption()};
-  for (const char* const name : {"key", "day", "subtree", "policy",
-                                 "config-version", "expires", "rollout"}) {
-    options.push_back({.name = name, .value = "TEXT"});
-  }
   Result<CommandLine> line =
-      CommandLine::Parse(argc, argv, options, "word", kSeeHelp);
+      CommandLine::Parse(argc, argv, Rows(), "word", kSeeHelp);
   if (!line.ok()) return line.status();
   KeygenOptions result = {.help = line->Has("help"),
                           .version = line->Has("version")};

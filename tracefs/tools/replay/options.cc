@@ -5,7 +5,6 @@
 #include <charconv>
 #include <sstream>
 
-#include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
 
@@ -16,6 +15,27 @@ using Strings = std::vector<std::string>;
 using Text = std::string;
 
 constexpr char kSeeHelp[] = " (see tracefs-replay --help)";
+
+constexpr Choice<replay::OrderMode> kOrders[] = {
+    {"root", replay::OrderMode::kRoot},
+    {"thread", replay::OrderMode::kThread},
+    {"global", replay::OrderMode::kGlobal},
+    {"none", replay::OrderMode::kNone}};
+constexpr Choice<replay::OnMismatch> kOnMismatch[] = {
+    {"count", replay::OnMismatch::kCount},
+    {"warn", replay::OnMismatch::kWarn},
+    {"abort", replay::OnMismatch::kAbort}};
+constexpr Choice<replay::Closure> kClosures[] = {
+    {"init", replay::Closure::kInit},
+    {"include", replay::Closure::kInclude},
+    {"none", replay::Closure::kNone}};
+constexpr Choice<replay::DataMode> kData[] = {
+    {"recorded", replay::DataMode::kRecorded},
+    {"zero", replay::DataMode::kZero},
+    {"pattern", replay::DataMode::kPattern},
+    {"synth", replay::DataMode::kSynth}};
+constexpr Choice<bool> kUsers[] = {{"self", false}, {"recorded", true}};
+constexpr Choice<bool> kFormats[] = {{"text", false}, {"json", true}};
 
 CommandOptions VisibleOptions() {
   return {
@@ -37,13 +57,19 @@ CommandOptions VisibleOptions() {
        "DIR may be changed as it is, empty or not; root refuses that where "
        "others could change it meanwhile"},
       {"no-verify", "", "do not look at the tree in the end"},
-      {"order", "WHICH",
-       "root (default): what works on the same file, name or handle keeps its "
-       "order; thread: each thread for itself; global: one after the other; "
-       "none: as it comes"},
-      {"timing", "WHEN",
-       "asap (default); original: at its time; scale=F: times multiplied by F; "
-       "think[=F]: as long after the one before as it was then"},
+      {.name = "order",
+       .value = "WHICH",
+       .help = "root (default): what works on the same file, name or handle "
+               "keeps its order; thread: each thread for itself; global: one "
+               "after the other; none: as it comes",
+       .words = WordsOf(kOrders)},
+      {.name = "timing",
+       .value = "WHEN",
+       .help = "asap (default); original: at its time; scale=F: times "
+               "multiplied by F; think[=F]: as long after the one before as it "
+               "was then",
+       .words = "asap original scale= think",
+       .open = true},
       {"skip-repeated", "",
        "leave out look-ups and getattr of what was looked at before and has "
        "not been changed since: kernels ask them of a mount, not programs"},
@@ -71,15 +97,22 @@ CommandOptions VisibleOptions() {
                    "no-prepare existing plan order timing data expect check "
                    "digest direct closure skip-repeated"},
       {.name = "apply", .help = "with --undo: do so", .needs = "undo"},
-      {"closure", "HOW",
-       "what selected operations need of others: init (default): it is there "
-       "before; include: those are done, too, but not timed; none"},
-      {"data", "WHICH",
-       "bytes written: recorded (default), zero, pattern, synth (same hash, "
-       "same bytes)"},
-      {"users", "WHICH",
-       "self (default); recorded: as the recorded users, with the recorded "
-       "owners of files: takes root"},
+      {.name = "closure",
+       .value = "HOW",
+       .help = "what selected operations need of others: init (default): it is "
+               "there before; include: those are done, too, but not timed; "
+               "none",
+       .words = WordsOf(kClosures)},
+      {.name = "data",
+       .value = "WHICH",
+       .help = "bytes written: recorded (default), zero, pattern, synth (same "
+               "hash, same bytes)",
+       .words = WordsOf(kData)},
+      {.name = "users",
+       .value = "WHICH",
+       .help = "self (default); recorded: as the recorded users, with the "
+               "recorded owners of files: takes root",
+       .words = WordsOf(kUsers)},
       {"set-id", "", "set-user-ID and set-group-ID bits, too"},
       {"security-xattrs", "",
        "security.* attributes, too: file capabilities, labels"},
@@ -91,30 +124,17 @@ CommandOptions VisibleOptions() {
       {"max-bytes", "SIZE",
        "end before more is written; default: what is free on DIR"},
       {"max-inodes", "N", "end before more files are made"},
-      {"on-mismatch", "WHAT",
-       "count (default), warn: tell each at once, abort"},
-      {"format", "NAME", "text (default) or json"},
+      {.name = "on-mismatch",
+       .value = "WHAT",
+       .help = "count (default), warn: tell each at once, abort",
+       .words = WordsOf(kOnMismatch)},
+      {.name = "format",
+       .value = "NAME",
+       .help = "text (default) or json",
+       .words = WordsOf(kFormats)},
       KeyOption(),
       HelpOption(),
       VersionOption()};
-}
-
-// One of some words; `*value` is its number.
-template <typename T>
-Status ReadWord(const CommandLine& given, const char* option,
-                const std::vector<std::pair<const char*, T>>& words, T* value) {
-  if (!given.Has(option)) return {};
-  const Text word = given.Text(option);
-  Text known;
-  for (const auto& [name, number] : words) {
-    if (word == name) {
-      *value = number;
-      return {};
-    }
-    known += (known.empty() ? "" : ", ") + Text(name);
-  }
-  return Status::Invalid(Text("--") + option + ": there is no \"" + word +
-                         "\"; there are " + known);
 }
 
 Result<double> ReadFactor(const Text& text, const char* option) {
@@ -179,61 +199,12 @@ Status ReadPoint(const CommandLine& given, const char* option,
   return {};
 }
 
-template <typename T>
-Status ReadNumber(const CommandLine& given, const char* option, bool size,
-                  uint64_t least, uint64_t most, T* value) {
-  if (!given.Has(option)) return {};
-  const Text text = given.Text(option);
-  const auto number = size ? ParseSize(text) : ParseUnsigned(text);
-  if (!number || *number < least || *number > most) {
-    return Status::Invalid(Text("--") + option + ": \"" + text +
-                           "\" is not from " + std::to_string(least) + " to " +
-                           std::to_string(most));
-  }
-  *value = static_cast<T>(*number);
-  return {};
-}
-
 Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
-  using replay::Closure;
-  using replay::DataMode;
-  using replay::OnMismatch;
-  using replay::OrderMode;
-  if (Status s = ReadWord<OrderMode>(given, "order",
-                                     {{"root", OrderMode::kRoot},
-                                      {"thread", OrderMode::kThread},
-                                      {"global", OrderMode::kGlobal},
-                                      {"none", OrderMode::kNone}},
-                                     &result->play.order);
-      !s.ok()) {
-    return s;
-  }
+  given.Take("order", kOrders, &result->play.order);
   if (Status s = ReadTiming(given, &result->play); !s.ok()) return s;
-  if (Status s = ReadWord<OnMismatch>(given, "on-mismatch",
-                                      {{"count", OnMismatch::kCount},
-                                       {"warn", OnMismatch::kWarn},
-                                       {"abort", OnMismatch::kAbort}},
-                                      &result->play.on_mismatch);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = ReadWord<Closure>(given, "closure",
-                                   {{"init", Closure::kInit},
-                                    {"include", Closure::kInclude},
-                                    {"none", Closure::kNone}},
-                                   &result->builder.closure);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = ReadWord<DataMode>(given, "data",
-                                    {{"recorded", DataMode::kRecorded},
-                                     {"zero", DataMode::kZero},
-                                     {"pattern", DataMode::kPattern},
-                                     {"synth", DataMode::kSynth}},
-                                    &result->target.data);
-      !s.ok()) {
-    return s;
-  }
+  given.Take("on-mismatch", kOnMismatch, &result->play.on_mismatch);
+  given.Take("closure", kClosures, &result->builder.closure);
+  given.Take("data", kData, &result->target.data);
   if (given.Has("max-lag")) {
     const auto lag = ParseDuration(given.Text("max-lag"));
     if (!lag) return Status::Invalid("--max-lag: no time, such as 50ms");
@@ -241,11 +212,7 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
   }
   result->play.skip_repeated = given.Has("skip-repeated");
   bool recorded = false;
-  if (Status s = ReadWord<bool>(
-          given, "users", {{"recorded", true}, {"self", false}}, &recorded);
-      !s.ok()) {
-    return s;
-  }
+  given.Take("users", kUsers, &recorded);
   if (recorded && ::geteuid() != 0) {
     return Status::Invalid("--users recorded takes root; self is the default");
   }
@@ -264,13 +231,10 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
   }
   result->target.direct = given.Has("direct");
   for (Status s :
-       {ReadNumber(given, "max-bytes", true, 0, INT64_MAX,
-                   &result->target.max_bytes),
-        ReadNumber(given, "max-inodes", false, 0, INT64_MAX,
-                   &result->target.max_inodes),
-        ReadNumber(given, "threads", false, 1, replay::kMaxLanes,
-                   &result->builder.lanes),
-        ReadNumber(given, "clones", false, 1, 1024, &result->clones)}) {
+       {given.TakeSize("max-bytes", 0, INT64_MAX, &result->target.max_bytes),
+        given.Take("max-inodes", 0, INT64_MAX, &result->target.max_inodes),
+        given.Take("threads", 1, replay::kMaxLanes, &result->builder.lanes),
+        given.Take("clones", 1, 1024, &result->clones)}) {
     if (!s.ok()) return s;
   }
   return {};
@@ -325,11 +289,7 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   result.step = given.Has("step");
   result.undo = given.Text("undo");
   result.apply = given.Has("apply");
-  if (Status s = ReadWord<bool>(
-          given, "format", {{"text", false}, {"json", true}}, &result.json);
-      !s.ok()) {
-    return s;
-  }
+  given.Take("format", kFormats, &result.json);
   for (const auto& [option, point] :
        {std::pair{"from", &result.from}, std::pair{"to", &result.to},
         std::pair{"until", &result.until}}) {

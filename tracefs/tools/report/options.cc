@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -19,9 +20,26 @@ using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-report --help)";
 
+// Of all questions; each has its own.
+std::string FormatNames() {
+  std::set<std::string_view> formats;
+  for (const ReportRow& row : ReportRows()) {
+    formats.insert(row.formats.begin(), row.formats.end());
+  }
+  std::string names;
+  for (const std::string_view format : formats) {
+    names += std::string(format) + ' ';
+  }
+  return names;
+}
+
 CommandOptions VisibleOptions() {
   CommandOptions options = {
-      {"format", "NAME", "how the answer is written; see below"},
+      {.name = "format",
+       .value = "NAME",
+       .help = "how the answer is written; see below",
+       .words = FormatNames(),
+       .open = true},
       OutputOption(),
       {"filter", "EXPR", "only operations that match EXPR, as of tracefs-dump"},
       {"from", "TIME",
@@ -178,15 +196,7 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
   result->panel = given.Text("panel");
   result->title = given.Text("title");
   result->sort = given.Text("sort");
-  if (given.Has("top")) {
-    const std::string top = given.Text("top");
-    const auto number = top == "all" ? 0 : ParseUnsigned(top);
-    if (!number || (*number == 0 && top != "all")) {
-      return Status::Invalid("--top needs a number from 1 on, or all, not " +
-                             Quoted(top));
-    }
-    result->top = static_cast<size_t>(*number);
-  }
+  if (Status s = given.TakeRows("top", &result->top); !s.ok()) return s;
   if (given.Has("columns")) {
     result->columns = SplitAtCommas({given.Text("columns")});
   }
@@ -208,11 +218,7 @@ Status ReadInput(const CommandLine& given, ReportOptions* result) {
   result->to = given.Text("to");
   for (const auto& [name, spec] :
        {std::pair{"from", &input.from}, std::pair{"to", &input.to}}) {
-    if (!given.Has(name)) continue;
-    auto read =
-        ParseTimeSpec(std::string("--") + name, given.Text(name), input.utc);
-    if (!read.ok()) return read.status();
-    *spec = *read;
+    if (Status s = given.TakeTime(name, input.utc, spec); !s.ok()) return s;
   }
   return {};
 }
