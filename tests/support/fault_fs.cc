@@ -5,12 +5,14 @@
 //   OPERATION NAMES hang
 //   OPERATION NAMES error NUMBER [from BYTES]
 //
-// OPERATION: getattr (look-ups, too), open, create, read, write, readdir,
-// mkdir, unlink, rmdir, rename, link, symlink, readlink, truncate, flush,
-// release, fsync, statfs, getxattr, or `any`. NAMES: a glob for the path below
-// MNT, as in /dir/*. `from`: the error of a read, write or readdir meets what
-// reaches BYTES (of a readdir: entries); a write is done up to there. The file
-// may be replaced at any time; what hangs goes on when its line is gone.
+// OPERATION: getattr (look-ups, too), open, create, read, write, opendir,
+// readdir, mkdir, mknod, unlink, rmdir, rename, link, symlink, readlink,
+// truncate, chmod, chown, utimens, fallocate, lseek, copy, flush, release,
+// fsync, fsyncdir, statfs, setxattr, getxattr, listxattr, removexattr, or
+// `any`. NAMES: a glob for the path below MNT, as in /dir/*. `from`: the error
+// of a read, write or readdir meets what reaches BYTES (of a readdir: entries);
+// a write is done up to there. The file may be replaced at any time; what hangs
+// goes on when its line is gone.
 //
 // It stands for a slow disk, a full one, one that breaks, and a server that
 // does not answer. Runs in the foreground until it is unmounted; nothing is
@@ -233,6 +235,42 @@ int Chown(const char* path, uid_t uid, gid_t gid, fuse_file_info*) {
   return Do("chown", path,
             [&](const char* p) { return ::lchown(p, uid, gid); });
 }
+int Utimens(const char* path, const timespec times[2], fuse_file_info*) {
+  return Do("utimens", path, [&](const char* p) {
+    return ::utimensat(AT_FDCWD, p, times, AT_SYMLINK_NOFOLLOW);
+  });
+}
+int Mknod(const char* path, mode_t mode, dev_t device) {
+  return Do("mknod", path,
+            [&](const char* p) { return ::mknod(p, mode, device); });
+}
+int Fallocate(const char* path, int mode, off_t offset, off_t size,
+              fuse_file_info* fi) {
+  return Do("fallocate", path, [&](const char*) {
+    return ::fallocate(static_cast<int>(fi->fh), mode, offset, size);
+  });
+}
+off_t Lseek(const char* path, off_t offset, int whence, fuse_file_info* fi) {
+  const Fault fault = Meet("lseek", path);
+  if (fault.error != 0) return -fault.error;
+  const off_t at = ::lseek(static_cast<int>(fi->fh), offset, whence);
+  return at < 0 ? -errno : at;
+}
+ssize_t Copy(const char* path, fuse_file_info* in, off_t in_offset, const char*,
+             fuse_file_info* out, off_t out_offset, size_t size, int flags) {
+  const Fault fault = Meet("copy", path);
+  if (fault.error != 0) return -fault.error;
+  const ssize_t n = ::copy_file_range(static_cast<int>(in->fh), &in_offset,
+                                      static_cast<int>(out->fh), &out_offset,
+                                      size, static_cast<unsigned>(flags));
+  return n < 0 ? -errno : n;
+}
+int Opendir(const char* path, fuse_file_info*) {
+  return Do("opendir", path, [](const char* p) { return ::access(p, F_OK); });
+}
+int Fsyncdir(const char* path, int, fuse_file_info*) {
+  return Do("fsyncdir", path, [](const char*) { return 0; });
+}
 int Flush(const char* path, fuse_file_info*) {
   return Do("flush", path, [](const char*) { return 0; });
 }
@@ -253,6 +291,23 @@ int Getxattr(const char* path, const char* name, char* to, size_t size) {
   if (fault.error != 0) return -fault.error;
   const ssize_t n = ::lgetxattr(Below(path).c_str(), name, to, size);
   return n < 0 ? -errno : static_cast<int>(n);
+}
+
+int Setxattr(const char* path, const char* name, const char* value, size_t size,
+             int flags) {
+  return Do("setxattr", path, [&](const char* p) {
+    return ::lsetxattr(p, name, value, size, flags);
+  });
+}
+int Listxattr(const char* path, char* to, size_t size) {
+  const Fault fault = Meet("listxattr", path);
+  if (fault.error != 0) return -fault.error;
+  const ssize_t n = ::llistxattr(Below(path).c_str(), to, size);
+  return n < 0 ? -errno : static_cast<int>(n);
+}
+int Removexattr(const char* path, const char* name) {
+  return Do("removexattr", path,
+            [&](const char* p) { return ::lremovexattr(p, name); });
 }
 
 }  // namespace
@@ -290,6 +345,16 @@ int main(int argc, char** argv) {
   ops.release = Release;
   ops.fsync = Fsync;
   ops.getxattr = Getxattr;
+  ops.setxattr = Setxattr;
+  ops.listxattr = Listxattr;
+  ops.removexattr = Removexattr;
+  ops.utimens = Utimens;
+  ops.mknod = Mknod;
+  ops.fallocate = Fallocate;
+  ops.lseek = Lseek;
+  ops.copy_file_range = Copy;
+  ops.opendir = Opendir;
+  ops.fsyncdir = Fsyncdir;
   ops.readdir = Readdir;
   ops.create = Create;
   fuse* const fs = fuse_new(&args, &ops, sizeof ops, nullptr);

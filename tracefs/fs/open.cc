@@ -159,7 +159,7 @@ void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   int error = 0;
   if (fs.flush_below()) {
     const int copy = ::fcntl(handle.Fd(fs), F_DUPFD_CLOEXEC, 0);
-    if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) error = errno;
+    if (copy < 0 || ::close(copy) != 0) error = errno;
   }
   if (fs.options().forward_locks) fs.locks().ReleaseOwner(ino, fi->lock_owner);
   op.RememberCaller(handle);

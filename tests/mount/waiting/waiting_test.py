@@ -30,6 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
+from faulty_store import Rules, faulty_store  # noqa: E402
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Skip,  # noqa: E402
                              Suite, expect, expect_equal, wait_until)
 
@@ -106,25 +107,12 @@ class Waiting:
         """A mount over a file system that does as its rules say (fault_fs.cc).
         Yields (folder below that, mount point, mount, rules)."""
         self.number += 1
-        base = f"faults-{self.number}"
-        below = self.suite.folder(base, "below", mode=0o777)
-        faulty = self.suite.folder(base, "faulty")
-        rules = Rules(self.suite.path(base, "rules"))
-        process = self.suite.background(subprocess.Popen(
-            [os.path.join(self.suite.bin, "..", "tests", "support", "fault_fs"),
-             below, faulty, rules.path]))
-        wait_until(lambda: os.path.ismount(faulty), "fault_fs")
-        try:
-            with self.suite.mounted("", visibility, transport, source=faulty,
-                                    **more) as (_, point, mount):
-                yield below, point, mount, rules
-                rules.set()
-        finally:
-            rules.set()
-            subprocess.run(["umount", "-l", faulty], check=False)
-            self.suite.stop_mounts()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
+        with faulty_store(self.suite, f"faults-{self.number}") as store:
+            with self.suite.mounted("", visibility, transport,
+                                    source=store.point, **more) as (
+                                        _, point, mount):
+                yield store.below, point, mount, store.rules
+                store.rules.set()
 
     @contextlib.contextmanager
     def over_disk(self, visibility, transport, make, **more):
@@ -523,20 +511,6 @@ class Waiting:
             wait_until(lambda: as_user(USER, work, point, 0, 40) == "40",
                        "his files to be given back", 20)
         return f"{held} of 1100"
-
-
-class Rules:
-    """What fault_fs is to do."""
-
-    def __init__(self, path):
-        self.path = path
-        self.set()
-
-    def set(self, *lines):
-        # At once: it is read at any time.
-        with open(self.path + "-new", "w", encoding="ascii") as out:
-            out.write("".join(line + "\n" for line in lines))
-        os.rename(self.path + "-new", self.path)
 
 
 class Lease:
