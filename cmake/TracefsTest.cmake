@@ -30,7 +30,7 @@ target_link_libraries(tracefs_test_main PRIVATE Tracefs::warnings)
 # registers it as one test. The default label is unit, the default time 600 s.
 # SERIAL: never beside another test.
 function(tracefs_test)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "SERIAL" "NAME;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "SERIAL;WAITS" "NAME;TIMEOUT"
                         "SOURCES;LIBS;LABELS;ENVIRONMENT;ARGS")
   _tracefs_check_arguments(tracefs_test)
   if(NOT ARG_LABELS)
@@ -58,6 +58,7 @@ function(tracefs_test)
     LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     SKIP_RETURN_CODE ${_tracefs_skipped} RUN_SERIAL ${ARG_SERIAL}
     ENVIRONMENT "${ARG_ENVIRONMENT}")
+  tracefs_load(${ARG_NAME} ${ARG_WAITS})
 endfunction()
 
 # tracefs_fuzz(NAME name SOURCES file... [LIBS target...] CORPUS folder
@@ -109,8 +110,19 @@ function(tracefs_fuzz)
     set(tests ${ARG_NAME} ${ARG_NAME}_mutate)
   endif()
   set_tests_properties(${tests} PROPERTIES
-    LABELS "fuzz;parsers;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    LABELS "fuzz;parsers;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2
     WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+endfunction()
+
+# How much of the machine a test takes: one that `waits` for others most of its
+# time takes half a processor. ctest runs beside each other what fits into four
+# halves (CMakePresets.json).
+function(tracefs_load test waits)
+  if(waits)
+    set_tests_properties(${test} PROPERTIES PROCESSORS 1)
+  else()
+    set_tests_properties(${test} PROPERTIES PROCESSORS 2)
+  endif()
 endfunction()
 
 # A misspelt keyword would otherwise silently become a source or a label.
