@@ -435,6 +435,14 @@ def check_options(room, command):
            f"{sorted(helped - explained)}")
     expect(explained <= helped, f"tracefs-{command}: not in its --help: "
            f"{sorted(explained - helped)}")
+    status, text, err = room.run(f"tracefs-{command} --help=json")
+    expect(status == 0, err)
+    told = examples.unescape(manual)
+    for row in json.loads(text)["options"]:
+        missing = [word for word in row["words"]
+                   if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", told)]
+        expect(not missing, f"tracefs-{command}: its manual page has not all "
+               f"words of --{row['name']}: {missing}")
 
 
 def check_links(name, text):
