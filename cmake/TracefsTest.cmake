@@ -110,18 +110,18 @@ function(tracefs_fuzz)
     set(tests ${ARG_NAME} ${ARG_NAME}_mutate)
   endif()
   set_tests_properties(${tests} PROPERTIES
-    LABELS "fuzz;parsers;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2
+    LABELS "fuzz;parsers;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} PROCESSORS 4
     WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 endfunction()
 
 # How much of the machine a test takes: one that `waits` for others most of its
-# time takes half a processor. ctest runs beside each other what fits into four
-# halves (CMakePresets.json).
+# time takes half of what a busy one does. The jobs of CMakePresets.json have room
+# for two that are busy and two that wait beside each other.
 function(tracefs_load test waits)
   if(waits)
-    set_tests_properties(${test} PROPERTIES PROCESSORS 1)
-  else()
     set_tests_properties(${test} PROPERTIES PROCESSORS 2)
+  else()
+    set_tests_properties(${test} PROPERTIES PROCESSORS 4)
   endif()
 endfunction()
 
