@@ -128,15 +128,9 @@ class Survey {
          {step.file, step.dir, step.other_dir, step.other_file}) {
       Hold(file);
     }
-    std::string path;
-    if (looked_.insert(step.file).second &&
-        record_.names.PathOf(step.file, &path)) {
-      Compare(step.file, path);
-    }
-    const Name name(step.dir, step.name);
-    if (!step.name.empty() && record_.names.Find(name) == step.file &&
-        record_.names.PathOf(name, &path)) {
-      Compare(step.file, path);
+    LookAt(step.file, {step.dir, step.name});
+    if (step.kind == Kind::kExchange) {
+      LookAt(step.other_file, {step.other_dir, step.other_name});
     }
     if (IsDressing(step.kind)) CompareAttributes(step.file);
     if (IsOfXattr(step.kind)) CompareXattr(step);
@@ -144,6 +138,18 @@ class Survey {
     if (IsMaking(step.kind)) LookForForeign({step.dir, step.name});
     if (step.kind == Kind::kRename) {
       LookForForeign({step.other_dir, step.other_name});
+    }
+  }
+
+  // By one of its names, and by the one that a step is about.
+  void LookAt(uint64_t file, const Name& name) {
+    std::string path;
+    if (looked_.insert(file).second && record_.names.PathOf(file, &path)) {
+      Compare(file, path);
+    }
+    if (!name.second.empty() && record_.names.Find(name) == file &&
+        record_.names.PathOf(name, &path)) {
+      Compare(file, path);
     }
   }
 
