@@ -23,12 +23,16 @@ SECTOR = 512
 
 
 class Cuts:
-    """States at every moment of a log, told apart, a few for each moment."""
+    """States at every moment of a log, told apart: a few for each moment, and all
+    (Every) where they are no more than `most`."""
 
-    def __init__(self, log, seed, per_moment):
+    def __init__(self, log, seed, per_moment, most=0):
         self.log = log
         self.random = random.Random(seed)
         self.per_moment = per_moment
+        self.most = most
+        self.moments = 0
+        self.whole = 0  # those of which all states were made
         self.marks = []
         self.seen = set()
 
@@ -64,7 +68,23 @@ class Cuts:
                 step.durable = True
 
     def _states_of(self, present):
-        for choose in self._choices():
+        self.moments += 1
+        yield from self._told_apart(present, self._choices())
+        count = 0
+        every = Every()
+        # Counted before they are looked at: a part of them shows nothing that
+        # those drawn do not.
+        while count <= self.most:
+            Leaving(present, every)
+            count += 1
+            if not every.advance():
+                break
+        if count <= self.most:
+            self.whole += 1
+            yield from self._told_apart(present, Every.choices())
+
+    def _told_apart(self, present, choices):
+        for choose in choices:
             tree = Leaving(present, choose).tree(self.log.tree)
             key = digest_of(tree, len(self.marks))
             if key not in self.seen:
@@ -94,9 +114,51 @@ class Choice:
                        "size": size}
         self.random = source
 
+    def begin(self, step):
+        """Each sector is drawn for itself."""
+
     def __call__(self, what):
         likely = self.likely[what]
         return likely == 1 or (likely != 0 and self.random.random() < likely)
+
+
+class Every:
+    """All combinations, one after the other: each name and each change of a size
+    is there or not, each write is, or is not, or only what it made of the size.
+    That some sectors of a write are there and others not is only drawn."""
+
+    def __init__(self):
+        self.digits = []  # [choice, of how many]
+        self.at = 0
+        self.kind = self.digit = None
+
+    @classmethod
+    def choices(cls):
+        every = cls()
+        yield every
+        while every.advance():
+            yield every
+
+    def begin(self, step):
+        self.kind, self.digit = step.kind, None
+
+    def __call__(self, what):
+        if self.digit is None:
+            if self.at == len(self.digits):
+                self.digits.append([0, 3 if self.kind == "write" else 2])
+            self.digit = self.digits[self.at][0]
+            self.at += 1
+        return self.digit == 2 or (self.digit == 1 and what != "sector")
+
+    def advance(self):
+        del self.digits[self.at:]
+        self.at = 0
+        while self.digits and self.digits[-1][0] + 1 == self.digits[-1][1]:
+            self.digits.pop()
+        if not self.digits:
+            return False
+        self.digits[-1][0] += 1
+        return True
 
 
 class Leaving:
@@ -109,6 +171,7 @@ class Leaving:
         last = self._last_durable(present)
         held = set()
         for i, step in enumerate(present):
+            choose.begin(step)
             if step.kind == "name":
                 keys = [(folder.number, name)
                         for folder, name, _ in step.about]

@@ -73,8 +73,9 @@ def cut(suite, title):
     tried = wrong = 0
     first = None
     left = os.path.join(base, "left")
-    for tree, marks in power_cut.Cuts(log, suite.options.seed,
-                                      suite.options.states).states():
+    cuts = power_cut.Cuts(log, suite.options.seed, suite.options.states,
+                          suite.options.every)
+    for tree, marks in cuts.states():
         power_cut.put(tree, left)
         tried += 1
         try:
@@ -83,11 +84,13 @@ def cut(suite, title):
             wrong += 1
             first = first or failure
     expect(tried > 2, f"only {tried} states: {operations} steps recorded")
-    suite.table.append(f"| {title} | {operations} | {tried} | {wrong} |")
+    whole = f"{cuts.whole} of {cuts.moments}"
+    suite.table.append(
+        f"| {title} | {operations} | {tried} | {whole} | {wrong} |")
     if not suite.options.keep:
         shutil.rmtree(base)
     expect(not wrong, f"{wrong} of {tried} states are wrong, first:\n{first}")
-    return f"{operations} operations, {tried} states"
+    return f"{operations} operations, {tried} states, all of {whole} moments"
 
 
 def arguments(parser):
@@ -95,6 +98,8 @@ def arguments(parser):
     parser.add_argument("--states", type=int, default=1,
                         help="drawn for each moment, beside seven that are "
                              "always looked at")
+    parser.add_argument("--every", type=int, default=200, metavar="N",
+                        help="all states of a moment that has no more than N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", action="store_true")
 
@@ -111,7 +116,8 @@ def main():
     for title in CASES:
         suite.run(title, cut, suite, title)
     if suite.options.table:
-        print("| case | operations | states | wrong |\n|---|---|---|---|")
+        print("| case | operations | states | moments with all | wrong |\n"
+              "|---|---|---|---|---|")
         print("\n".join(suite.table))
     suite.finish()
 
