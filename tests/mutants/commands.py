@@ -41,7 +41,6 @@ def _alone():
     resource.setrlimit(resource.RLIMIT_AS, (tests.MEMORY, tests.MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (tests.MEMORY, tests.MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(5)
 
 
 def watched(suite, arguments, seconds, on_line, more=None):

@@ -8,6 +8,7 @@ import concurrent.futures
 import dataclasses
 import hashlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -50,7 +51,8 @@ class Fault:
 
     @property
     def key(self) -> str:
-        return self.row["key"]
+        # What is left out leaves a blank at the end of its name.
+        return self.row["key"].strip()
 
     def take(self, verdict: str, by: str) -> None:
         """The verdict of further tests; what others reached was reached."""
@@ -132,42 +134,79 @@ def numbers(files) -> dict[str, int]:
     return store.rows
 
 
-def make(name, room, base, arguments, refused, tool) -> Made:
-    data = (ROOT / name).read_bytes()
-    digest = hashlib.sha256(data + tool.encode()).hexdigest()[:32]
-    numbers_left_out = sorted(refused.get(digest, []))
-    what = hashlib.sha256(json.dumps(
-        [digest, base, numbers_left_out, arguments]).encode()).hexdigest()[:32]
-    kept = WORK / "points" / f"{what}.json"
-    if kept.exists():
-        return Made(**json.loads(kept.read_text()))
+@dataclasses.dataclass
+class Unit:
+    """Files that compile together; some are made by the build."""
+    names: list[str]
+    arguments: list[str]
+
+    def paths(self) -> dict[str, pathlib.Path]:
+        copy = WORK / "generated"
+        return {n: ROOT / n if (ROOT / n).exists() else copy / n
+                for n in self.names}
+
+
+def make(unit, names, rooms, bases, refused, tool) -> list[Made]:
+    """The faults of those files `names` of a unit."""
+    paths = unit.paths()
+    texts = {n: p.read_bytes() for n, p in paths.items()}
+    made, left = [], []
+    for name in names:
+        digest = hashlib.sha256(texts[name] + tool.encode()).hexdigest()[:32]
+        numbers_left_out = sorted(refused.get(digest, []))
+        what = hashlib.sha256(json.dumps(
+            [digest, bases[name], numbers_left_out,
+             unit.arguments]).encode()).hexdigest()[:32]
+        kept = WORK / "points" / f"{what}.json"
+        if kept.exists():
+            made.append(Made(**json.loads(kept.read_text())))
+        else:
+            left.append((name, digest, set(numbers_left_out), kept))
+    if not left:
+        return made
     import points
-    file = points.File(str(ROOT / name), name, data.decode("latin-1"),
-                       arguments, set(numbers_left_out), base)
-    if file.tree.errors:
-        print(f"mutate: {name}: libclang says {file.tree.errors[0]}",
+    import syntax
+    decoded = {str(paths[n]): t.decode("latin-1") for n, t in texts.items()}
+    tree = syntax.Tree(decoded, unit.arguments)
+    if tree.errors:
+        print(f"mutate: {unit.names[0]}: libclang says {tree.errors[0]}",
               file=sys.stderr)
-    if len(file.points) > MOST:
-        sys.exit(f"mutate: {name}: {len(file.points)} faults, more than {MOST}")
-    seen = collections.Counter()
-    rows = []
-    for point in file.points:
-        key = point.key(name)
-        seen[key] += 1
-        row = dataclasses.asdict(point)
-        row["key"] = key if seen[key] == 1 else f"{key} #{seen[key]}"
-        row["refused"] = point.number in refused.get(digest, [])
-        rows.append(row)
-    made = Made(name, room, base, digest, file.text, rows, dict(file.skipped))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(dataclasses.asdict(made)))
+    for name, digest, left_out, kept in left:
+        path = str(paths[name])
+        file = points.File(path, name, decoded[path], tree, left_out,
+                           bases[name])
+        if len(file.points) > MOST:
+            sys.exit(f"mutate: {name}: {len(file.points)} faults, more than "
+                     f"{MOST}")
+        one = Made(name, rooms[name], bases[name], digest, file.text,
+                   rows_of(file, left_out), dict(file.skipped))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(dataclasses.asdict(one)))
+        made.append(one)
     return made
 
 
-def wanted_arguments(build: pathlib.Path) -> dict[str, list[str]]:
-    """What a parser has to know of each file."""
+def rows_of(file, left_out) -> list[dict]:
+    seen = collections.Counter()
+    rows = []
+    for point in file.points:
+        key = point.key(file.name)
+        seen[key] += 1
+        row = dataclasses.asdict(point)
+        row["key"] = key if seen[key] == 1 else f"{key} #{seen[key]}"
+        row["refused"] = point.number in left_out
+        rows.append(row)
+    return rows
+
+
+def units_of(build: pathlib.Path) -> list[Unit]:
+    """What compiles together, and what a parser has to know of it."""
     tree = build.parent.parent
-    found = {}
+    found, seen = [], set()
+
+    def place(word):
+        return word if str(build) in word else word.replace(str(tree), str(ROOT))
+
     for row in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(row["file"])
         if not path.is_relative_to(tree):
@@ -176,14 +215,16 @@ def wanted_arguments(build: pathlib.Path) -> dict[str, list[str]]:
         kept = ["-x", "c++"]
         for at, word in enumerate(words):
             if word.startswith(("-I", "-D", "-std")):
-                kept.append(word.replace(str(tree), str(ROOT)))
+                kept.append(place(word))
             elif word == "-isystem":
-                kept += [word, words[at + 1].replace(str(tree), str(ROOT))]
+                kept += [word, place(words[at + 1])]
         # Files that compile together are one that includes them.
         parts = re.findall(r'^#include "(/.*)"$', path.read_text(), re.M) \
             if "Unity" in path.parts and path.exists() else [path]
-        for part in map(pathlib.Path, parts):
-            found[str(part.relative_to(tree))] = kept
+        names = [str(p.relative_to(tree)) for p in map(pathlib.Path, parts)]
+        if not seen & set(names):
+            seen.update(names)
+            found.append(Unit(names, kept))
     return found
 
 
@@ -216,22 +257,21 @@ class Planting:
         self.shop.configure(*options)
 
     def generate(self, files) -> None:
-        arguments = wanted_arguments(self.shop.build)
-        left = [f for f in files if f in arguments]
+        units = [(unit, [n for n in unit.names if n in files])
+                 for unit in units_of(self.shop.build)]
+        units = [(unit, names) for unit, names in units if names]
         tool = tool_digest()
         with concurrent.futures.ProcessPoolExecutor(self.jobs) as pool:
-            for made in pool.map(
-                    make, left, [self.files[f] for f in left],
-                    [self.base[f] for f in left],
-                    [arguments[f] for f in left],
-                    [self.refused.rows] * len(left), [tool] * len(left)):
-                self.made[made.name] = made
+            for found in pool.map(
+                    make, *zip(*units), *([same] * len(units) for same in (
+                        self.files, self.base, self.refused.rows, tool))):
+                self.made |= {made.name: made for made in found}
 
     def build(self, targets) -> None:
         for attempt in range(30):
             self.shop.copy({f: HEAD + m.text.encode("latin-1")
                             for f, m in self.made.items()})
-            done = run(["nice", "ninja", "-C", str(self.shop.build), "-k", "0",
+            done = run(["ninja", "-C", str(self.shop.build), "-k", "0",
                         f"-j{self.jobs}", *targets], seconds=BUILD_SECONDS,
                        env=environment() | {
                            # As in CMakePresets.json, which ninja does not know.
@@ -526,6 +566,7 @@ def chosen_faults(options, faults, rooms, lines) -> list[Fault]:
 
 def main(arguments) -> int:
     options = parsed(arguments)
+    os.nice(5)
     lines = None
     if options.changed is not None:
         lines = changed_lines(options.changed)
@@ -576,7 +617,7 @@ def report(planting, rooms, faults) -> int:
 
 
 def stale_entries(planting) -> int:
-    keys = {row["key"] for made in planting.made.values() for row in made.rows}
+    keys = {row["key"].strip() for made in planting.made.values() for row in made.rows}
     stale = [key for key in equal_ones()
              if key.split(":")[0] in planting.made and key not in keys]
     for key in stale:

@@ -122,6 +122,9 @@ int main(int, char** argv) {
 '''
 
 
+NEXT = "int Neighbour(int a) { return a < 3 ? 1 : 2; }\n"
+
+
 def expect(condition, text):
     if not condition:
         sys.exit(f"FAILED: {text}")
@@ -136,16 +139,21 @@ def main():
         import kinds
         import points
         import suites
+        import syntax
     except SystemExit as end:
         print(end)
         sys.exit(SKIPPED)
 
     def faults_of(text, refused=frozenset()):
-        return points.File("/toy/toy.cc", "toy.cc",
-                           text.encode().decode("latin-1"),
-                           ["-x", "c++", "-std=c++20"], refused, 100)
+        latin = text.encode().decode("latin-1")
+        # A neighbour that compiles together with it has no part in it.
+        tree = syntax.Tree({"/toy/toy.cc": latin, "/toy/next.cc": NEXT},
+                           ["-x", "c++", "-std=c++20"])
+        return points.File("/toy/toy.cc", "toy.cc", latin, tree, refused, 100)
 
     file = faults_of(TOY)
+    expect(not any(p.function == "Neighbour" for p in file.points),
+           "faults are of one file")
     expect(not file.tree.errors, f"libclang does not read it: {file.tree.errors}")
     expect({p.kind for p in file.points} == set(kinds.KINDS),
            f"every kind: {sorted({p.kind for p in file.points})}")

@@ -20,11 +20,12 @@ class File:
     """Text and the faults of one file; `refused` are numbers that do not
     compile, `base` is what is added to a number to make it the program's."""
 
-    def __init__(self, path: str, name: str, text: str, arguments: list[str],
+    def __init__(self, path: str, name: str, text: str, tree: syntax.Tree,
                  refused=frozenset(), base=0):
-        self.name, self.base, self.refused = name, base, refused
+        self.path, self.name = path, name
+        self.base, self.refused = base, refused
         self.source = syntax.Source(text)
-        self.tree = syntax.Tree(path, text, arguments)
+        self.tree = tree
         self.points: list[Point] = []
         self.skipped = collections.Counter()
         self.skipping: list[str] = []
@@ -32,9 +33,12 @@ class File:
         self.function = ""
         self.result = None  # of the function: its cursor
         pieces = []
-        for cursor in self.tree.tops:
+        for cursor in tree.tops[path]:
             pieces += self.declaration(cursor)
         self.text = self.joined(0, len(text), pieces)
+
+    def in_macro(self, start: int, end: int) -> bool:
+        return self.tree.in_macro(self.path, start, end)
 
     # Pieces are (start, end, text) that replace something.
     def joined(self, start, end, pieces) -> str:
@@ -121,9 +125,9 @@ class File:
         if end <= start or cursor.kind.is_reference():
             return []
         file = cursor.location.file
-        if file and file.name != self.tree.path:
+        if file and file.name != self.path:
             return []
-        if self.tree.in_macro(start, end):
+        if self.in_macro(start, end):
             if "(" in self.source.text[start:end]:
                 self.skipped["macros"] += 1
             return []
@@ -342,7 +346,7 @@ class File:
             Kind.BINARY_OPERATOR, Kind.CALL_EXPR) else None
         if found and (found[2] in TURNED or found[2] in ("&&", "||")) or \
                 bare.kind == Kind.CXX_BOOL_LITERAL_EXPR or \
-                self.tree.in_macro(start, end):
+                self.in_macro(start, end):
             return start, end, inside
         plain = self.source.plain(start, end)
         asks = self.fault("condition", start, end, plain and f"!({plain})")
@@ -531,7 +535,7 @@ class File:
             return None
         value = values[0]
         s, e = self.extent(value)
-        if self.tree.in_macro(s, e):
+        if self.in_macro(s, e):
             return start, end, self.source.text[start:end]
         plain = self.source.plain(s, e)
         returns = self.type_name(self.result.result_type) if self.result \

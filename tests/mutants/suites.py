@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,8 +21,11 @@ from workshop import WORK, environment, run
 MEMORY = 8 << 30
 FILE = 1 << 30
 SKIPPED = 77
-# More than what a test takes without a fault: by then it is an endless loop.
-LEAST_SECONDS = 10
+# More than what a test takes without a fault: by then it is an endless loop, or
+# waits for what never comes.
+LEAST_CPU, LEAST_SECONDS = 2, 8
+# Cases that together take no longer than this come first.
+QUICK_CPU = 0.1
 
 
 @dataclasses.dataclass
@@ -43,6 +47,7 @@ class Suite:
 class Case:
     seconds: float
     reached: frozenset[int]
+    cpu: float = 0
 
 
 def registered(build: pathlib.Path) -> dict[str, Suite]:
@@ -109,33 +114,42 @@ def _limits(cpu: int):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.nice(5)
     return limit
 
 
-def outcome(suite: Suite, arguments, seconds: float, more=None):
-    """Runs a suite; whether it passes, and what failed first. `seconds` is what
-    it takes without a fault; on a busy machine that says little of the time by
-    the clock, so it is processor time that tells an endless loop."""
-    cpu = int(LEAST_SECONDS + 10 * seconds)
+@dataclasses.dataclass
+class Took:
+    """What a run takes, by the processor and by the clock; the second says
+    little on a busy machine."""
+    cpu: float
+    seconds: float
+
+
+def outcome(suite: Suite, arguments, usual: Took, more=None):
+    """Runs a suite; whether it passes, what failed first, and what it took.
+    `usual` is what it takes without a fault."""
+    limit = int(LEAST_CPU + 5 * usual.cpu)
     scratch = tempfile.mkdtemp(prefix="mutate-")
+    begin = time.monotonic()
     try:
-        done = run(suite.command + arguments, seconds=60 + 20 * seconds,
-                   cwd=suite.cwd, preexec_fn=_limits(cpu),
+        done = run(suite.command + arguments,
+                   seconds=LEAST_SECONDS + 10 * usual.seconds,
+                   cwd=suite.cwd, preexec_fn=_limits(limit),
                    env=environment() | suite.env | (more or {})
                    | {"TMPDIR": scratch})
     except subprocess.TimeoutExpired:
-        return False, "does not end"
+        return False, "does not end", usual
     finally:
-        subprocess.run(["rm", "-rf", scratch], check=False)
+        shutil.rmtree(scratch, ignore_errors=True)
+    took = Took(done.cpu, time.monotonic() - begin)
     if done.returncode in (0, SKIPPED):
-        return True, ""
+        return True, "", took
     failed = re.findall(r"\[  FAILED  \] ([\w./]+)(?: |$|,)", done.stdout)
     if failed:
-        return False, failed[0]
+        return False, failed[0], took
     if done.returncode < 0:
-        return False, signal.Signals(-done.returncode).name
-    return False, f"exit status {done.returncode}"
+        return False, signal.Signals(-done.returncode).name, took
+    return False, f"exit status {done.returncode}", took
 
 
 def listed_cases(suite: Suite) -> list[str]:
@@ -177,50 +191,57 @@ def probe(suite: Suite, size: int, pool) -> list[str]:
     if kept.exists():
         known = json.loads(kept.read_text())
         if known["digest"] == digest:
-            suite.cases = {n: Case(s, frozenset(r))
-                           for n, (s, r) in known["cases"].items()}
+            suite.cases = {n: Case(s, frozenset(r), cpu)
+                           for n, (s, r, cpu) in known["cases"].items()}
             return known["unsound"]
     unsound = []
 
     def one(case):
         with tempfile.NamedTemporaryFile(prefix="mutate-reach-") as file:
             os.ftruncate(file.fileno(), size)
-            begin = time.monotonic()
-            good, _ = outcome(suite, [f"--gtest_filter={case}"], 20,
-                              {"TRACEFS_FAULT_REACH": file.name})
-            seconds = time.monotonic() - begin
+            good, _, took = outcome(suite, [f"--gtest_filter={case}"],
+                                    Took(20, 20),
+                                    {"TRACEFS_FAULT_REACH": file.name})
             data = pathlib.Path(file.name).read_bytes()
             reached = [m.start() for m in re.finditer(rb"\x01", data)]
-            return case, good, seconds, reached
+            return case, good, took, reached
 
-    for case, good, seconds, reached in pool.map(one, listed_cases(suite)):
+    for case, good, took, reached in pool.map(one, listed_cases(suite)):
         if good:
-            suite.cases[case] = Case(seconds, frozenset(reached))
+            suite.cases[case] = Case(took.seconds, frozenset(reached), took.cpu)
         else:
             unsound.append(case)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps({
         "digest": digest, "unsound": unsound,
-        "cases": {n: (c.seconds, sorted(c.reached))
+        "cases": {n: (c.seconds, sorted(c.reached), c.cpu)
                   for n, c in suite.cases.items()}}))
     return unsound
 
 
 def judged(number: int, suites: list[Suite]) -> tuple[str, str]:
-    """The verdict on a fault, and by which case."""
-    reached = False
+    """The verdict on a fault, and by which case: the quickest come first."""
     ways = []
     for suite in suites:
-        cases = [n for n, c in suite.cases.items() if number in c.reached]
-        if cases:
-            ways.append((sum(suite.cases[n].seconds for n in cases),
-                         suite, cases))
-    for seconds, suite, cases in sorted(ways, key=lambda way: way[0]):
-        reached = True
-        good, failed = outcome(
+        cases = sorted((n for n, c in suite.cases.items()
+                        if number in c.reached),
+                       key=lambda n: suite.cases[n].cpu)
+        quick, spent = 0, 0.0
+        while quick < len(cases):
+            spent += suite.cases[cases[quick]].cpu
+            if quick and spent > QUICK_CPU:
+                break
+            quick += 1
+        for part in (cases[:quick], cases[quick:]):
+            if part:
+                ways.append((Took(sum(suite.cases[n].cpu for n in part),
+                                  sum(suite.cases[n].seconds for n in part)),
+                             suite, part))
+    for usual, suite, cases in sorted(ways, key=lambda way: way[0].cpu):
+        good, failed, _ = outcome(
             suite, ["--gtest_fail_fast", "--gtest_brief=1",
-                    "--gtest_filter=" + ":".join(cases)], seconds,
+                    "--gtest_filter=" + ":".join(cases)], usual,
             {"TRACEFS_FAULT": str(number)})
         if not good:
             return "noticed", f"{suite.name}: {failed}"
-    return ("left", "") if reached else ("not reached", "")
+    return ("left", "") if ways else ("not reached", "")

@@ -83,27 +83,38 @@ class Source:
 
 
 class Tree:
-    def __init__(self, path: str, text: str, arguments: list[str]):
+    """The syntax trees of files that compile together: reading the headers takes
+    the time, and is done once."""
+
+    def __init__(self, texts: dict[str, str], arguments: list[str]):
         unit = cindex.TranslationUnit
-        self.path = path
+        paths = list(texts)
+        whole = [(path, text.encode("latin-1")) for path, text in texts.items()]
+        main = paths[0]
+        if len(paths) > 1:
+            main = f"{paths[0]}.together.cc"
+            whole.append((main, "".join(f'#include "{path}"\n'
+                                        for path in paths).encode()))
         self.unit = index().parse(
-            path, args=arguments, unsaved_files=[(path, text.encode("latin-1"))],
+            main, args=arguments, unsaved_files=whole,
             options=unit.PARSE_DETAILED_PROCESSING_RECORD)
         self.errors = [str(d) for d in self.unit.diagnostics if d.severity >= 3]
         # Where macros with arguments are used: nothing inside can be changed.
-        self.macros = []
-        self.tops = []
+        self.macros = {path: [] for path in paths}
+        self.tops = {path: [] for path in paths}
         for cursor in self.unit.cursor.get_children():
-            if not cursor.location.file or cursor.location.file.name != path:
+            path = cursor.location.file and cursor.location.file.name
+            if path not in self.tops:
                 continue
             start, end = cursor.extent.start.offset, cursor.extent.end.offset
             if cursor.kind == cindex.CursorKind.MACRO_INSTANTIATION:
-                self.macros.append((start, end))
+                self.macros[path].append((start, end))
             elif not cursor.kind.is_preprocessing():
-                self.tops.append(cursor)
-        self.macros.sort()
+                self.tops[path].append(cursor)
+        for macros in self.macros.values():
+            macros.sort()
 
-    def in_macro(self, start: int, end: int) -> bool:
-        at = bisect.bisect_right(self.macros, (start, 1 << 60)) - 1
-        return at >= 0 and self.macros[at][1] >= end and \
-            self.macros[at][1] > start
+    def in_macro(self, path: str, start: int, end: int) -> bool:
+        macros = self.macros[path]
+        at = bisect.bisect_right(macros, (start, 1 << 60)) - 1
+        return at >= 0 and macros[at][1] >= end and macros[at][1] > start

@@ -10,33 +10,65 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORK = ROOT / "build" / "mutate"
 
 
-def end(process) -> None:
-    """Ends a process and all of its session."""
+def end_session(process) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def end(process) -> None:
+    """Ends a process and all of its session."""
+    end_session(process)
     process.wait()
 
 
+def _cpu_of(process) -> float:
+    """What a process that has ended used of processors, with its children."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text()
+    ticks = stat.rsplit(")", 1)[1].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def run(arguments, seconds=None, **more) -> subprocess.CompletedProcess:
-    """Runs a command in a session of its own and ends all of it on a timeout."""
+    """Runs a command in a session of its own and ends all of it on a timeout.
+    `cpu` of the result is what it used."""
     with subprocess.Popen(arguments, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                           start_new_session=True, text=True, errors="replace",
                           **more) as process:
+        late = threading.Event()
+
+        def end_late():
+            late.set()
+            end_session(process)
+
+        timer = threading.Timer(seconds, end_late) if seconds else None
         try:
-            output, _ = process.communicate(timeout=seconds)
+            if timer:
+                timer.start()
+            output = process.stdout.read()
+            cpu = _cpu_of(process)
         except BaseException:
             end(process)
             raise
-        return subprocess.CompletedProcess(arguments, process.returncode,
+        finally:
+            if timer:
+                timer.cancel()
+        process.wait()
+        if late.is_set():
+            raise subprocess.TimeoutExpired(arguments, seconds)
+        done = subprocess.CompletedProcess(arguments, process.returncode,
                                            output, None)
+        done.cpu = cpu
+        return done
 
 
 def environment() -> dict[str, str]:

@@ -1,5 +1,7 @@
 // Keys and cryptography, against published vectors and other programs' output.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -52,6 +54,14 @@ TEST(HashTest, AnErrorIsOneAndSaysOfWhat) {
   EXPECT_EQ(status.error(), ENOTSUP);
   EXPECT_NE(status.message().find("BF-CBC: OpenSSL: no reason given"),
             std::string::npos);
+}
+
+TEST(HashTest, AnErrorHasTheReasonOnce) {
+  ERR_raise(ERR_LIB_USER, ERR_R_MALLOC_FAILURE);
+  EXPECT_THAT(CryptoError("X").message(),
+              testing::HasSubstr("X: OpenSSL: error:"));
+  EXPECT_THAT(CryptoError("X").message(), testing::HasSubstr("no reason given"))
+      << "the queue is empty then";
 }
 
 TEST(HashTest, HmacSha256OfRfc4231Case2) {
@@ -237,7 +247,45 @@ TEST(KeyTreeTest, Malicious_StatesThatAreNone) {
                                    "\n"));  // not a node of the tree
 }
 
+TEST(KeyTreeTest, Malicious_MoreNodesThanATreeHas) {
+  std::string text;
+  for (size_t i = 0; i < 80; ++i) {
+    text += "0 " + std::to_string(i) + ' ' + std::string(64, '0') + '\n';
+    EXPECT_FALSE(KeyTreeWriter::Load(text)) << i;
+  }
+}
+
 // --- Ciphers
+
+TEST(CipherTest, AreFoundByNameAndId) {
+  for (const CipherRow& row : Ciphers()) {
+    EXPECT_EQ(FindCipher(row.name), &row);
+    EXPECT_EQ(FindCipher(row.id), &row);
+  }
+  EXPECT_EQ(FindCipher("rot13"), nullptr);
+}
+
+TEST(CipherTest, OpeningWritesWhatItSaysAndNoMore) {
+  for (const CipherRow& row : Ciphers()) {
+    auto cipher = Cipher::Create(row.id);
+    ASSERT_TRUE(cipher.ok());
+    const std::string key(row.key_bytes, 'k');
+    const std::string iv(row.iv_bytes, 'i');
+    for (const size_t size : {0u, 1u, 8u, 16u, 17u}) {
+      std::string sealed(size + row.pad_bytes + row.tag_bytes, '\0');
+      const auto n = cipher->Seal(AsBytes(key), AsBytes(iv), {},
+                                  AsBytes(std::string(size, 'p')),
+                                  std::as_writable_bytes(std::span(sealed)));
+      ASSERT_TRUE(n.ok());
+      std::string opened(sealed.size() + 64, '#');
+      const auto m =
+          cipher->Open(AsBytes(key), AsBytes(iv), {}, AsBytes(sealed).first(*n),
+                       std::as_writable_bytes(std::span(opened)));
+      ASSERT_TRUE(m.ok());
+      EXPECT_EQ(opened[*m], '#') << row.name << ' ' << size;
+    }
+  }
+}
 
 TEST(CipherTest, SealsAndOpensEverySize) {
   for (const CipherRow& row : Ciphers()) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/keyctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -67,6 +68,45 @@ TEST(KeySourceTest, EveryKindOfLineRoundTrips) {
     ASSERT_TRUE(ParseKeyLine(KeyLine(kind, key.get()), &entry));
     EXPECT_EQ(entry.kind, kind);
     EXPECT_EQ(Hex(std::as_const(entry.key).get()), kDigits);
+  }
+}
+
+TEST(KeySourceTest, BlanksAroundALineAreNoPartOfIt) {
+  KeyEntry entry;
+  for (const std::string& line :
+       {"  tracefs-secret-1 " + kDigits, "tracefs-secret-1   " + kDigits,
+        "tracefs-secret-1 " + kDigits + " \r",
+        "\ttracefs-secret-1 " + kDigits}) {
+    EXPECT_TRUE(ParseKeyLine(line, &entry)) << line;
+    EXPECT_EQ(entry.kind, KeyKind::kSecret);
+  }
+  EXPECT_FALSE(ParseKeyLine("tracefs-secret-1" + kDigits, &entry));
+  EXPECT_FALSE(ParseKeyLine("tracefs-secret-2 " + kDigits, &entry));
+}
+
+TEST(KeySourceTest, AnArgumentIsAPlaceOrAFile) {
+  const auto source = ParseKeyArgument("env:KEY");
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source->place, KeySource::Place::kEnvironment);
+  EXPECT_EQ(source->name, "KEY");
+  for (const std::string& path :
+       {std::string("a/file"), std::string("other:file")}) {
+    const auto file = ParseKeyArgument(path);
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(file->place, KeySource::Place::kFile);
+    EXPECT_EQ(file->name, path);
+  }
+  EXPECT_FALSE(ParseKeyArgument("env:").ok());
+}
+
+TEST(KeySourceTest, EachBitForOthersMayHaveGivenItAway) {
+  TempFolder folder;
+  const std::string path = folder.Write("key", kLine);
+  for (mode_t bit = 1; bit <= 040; bit <<= 1) {
+    ASSERT_EQ(::chmod(path.c_str(), 0600 | bit), 0);
+    EXPECT_NE(Message(ReadFile(path)).find("replace the key if somebody"),
+              std::string::npos)
+        << bit;
   }
 }
 

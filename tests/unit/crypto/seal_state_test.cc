@@ -1,6 +1,7 @@
 // The sealing state: each epoch once, and never back.
 #include "tracefs/crypto/seal_state.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,6 +46,16 @@ TEST_F(SealStateTest, EpochsAreTheLeavesOfTheVerifySecret) {
     EXPECT_EQ(epoch->verify_id, IdOfKey(Root().get()));
     EXPECT_TRUE(EqualSecrets(epoch->key.get(), reader.KeyOf(number)));
   }
+}
+
+TEST_F(SealStateTest, WhoHasTheOldFileOpenFindsNoKeyInIt) {
+  const UniqueFd old(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto size = TempFolder::Read(path_).size();
+  ASSERT_TRUE(SealState::Open(path_)->Take().ok());
+  std::string left(size, 'x');
+  ASSERT_EQ(::pread(old.get(), left.data(), size, 0),
+            static_cast<ssize_t>(size));
+  EXPECT_EQ(left, std::string(size, '\0'));
 }
 
 TEST_F(SealStateTest, OpeningTakesNothing) {
