@@ -328,9 +328,7 @@ TEST_F(UndoTest, Race_WhatIsChangedMeanwhileIsLeft) {
   Rename(kRootSlot, "name", kRootSlot, "renamed");
   Chmod(kRootSlot, "mode", 0640);
   EXPECT_THAT(Decide(), IsEmpty());
-  TempFolder::Read(Live("bytes"));
   ASSERT_EQ(::truncate(Live("bytes").c_str(), 3), 0);
-  ASSERT_EQ(::rename(Live("bystander").c_str(), Live("x").c_str()), -1);
   ASSERT_EQ(::unlink(Live("renamed").c_str()), 0);
   ASSERT_EQ(::close(::creat(Live("renamed").c_str(), 0600)), 0);
   ASSERT_EQ(::chmod(Live("mode").c_str(), 0666), 0);

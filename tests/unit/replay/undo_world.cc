@@ -4,67 +4,17 @@
 #include <linux/fuse.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 
 namespace tracefs::replay {
 namespace {
 
-constexpr char kRoom[] = "room-of-undo";
 constexpr uint32_t kReader = 1;  // handles
 constexpr uint32_t kWriter = 2;
 
-std::string Described(const std::string& path, struct stat* st) {
-  EXPECT_EQ(::lstat(path.c_str(), st), 0) << path;
-  std::string text = std::to_string(st->st_mode) + " " +
-                     std::to_string(st->st_uid) + ":" +
-                     std::to_string(st->st_gid);
-  if (S_ISREG(st->st_mode)) text += " = " + TempFolder::Read(path);
-  if (S_ISLNK(st->st_mode)) {
-    text += " -> " + std::filesystem::read_symlink(path).string();
-  }
-  std::array<char, 4096> names;
-  std::array<char, 4096> value;
-  const ssize_t n = ::llistxattr(path.c_str(), names.data(), names.size());
-  for (const char* name = names.data(); n > 0 && name < names.data() + n;
-       name += std::string_view(name).size() + 1) {
-    const ssize_t size =
-        ::lgetxattr(path.c_str(), name, value.data(), value.size());
-    text += std::string(" ") + name + "=" +
-            std::string(value.data(), static_cast<size_t>(size));
-  }
-  return text;
-}
-
 }  // namespace
-
-std::map<std::string, std::string> Listing(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::map<std::string, std::string> found;
-  std::map<ino_t, std::string> first;
-  std::map<std::string, ino_t> inodes;
-  for (auto at = fs::recursive_directory_iterator(folder);
-       at != fs::recursive_directory_iterator(); ++at) {
-    if (at->path().filename() == kRoom) {
-      at.disable_recursion_pending();
-      continue;
-    }
-    const std::string name = at->path().lexically_relative(folder);
-    struct stat st;
-    found[name] = Described(at->path(), &st);
-    if (S_ISDIR(st.st_mode)) continue;
-    inodes[name] = st.st_ino;
-    auto& least = first.try_emplace(st.st_ino, name).first->second;
-    least = std::min(least, name);
-  }
-  for (const auto& [name, inode] : inodes) {
-    found[name] += " as " + first[inode];
-  }
-  return found;
-}
 
 UndoWorld::UndoWorld()
     : live_(folder_.Path("live")), scratch_(folder_.Path("scratch")) {
@@ -85,7 +35,7 @@ UndoWorld::UndoWorld()
   };
   live_tree_ = open(live_);
   scratch_tree_ = open(scratch_);
-  EXPECT_EQ(::mkdir(Live(kRoom).c_str(), 0700), 0);
+  EXPECT_EQ(::mkdir(Live(kRoomOfUndo).c_str(), 0700), 0);
   store_.Reset(::open(folder_.Path("").c_str(), O_TMPFILE | O_RDWR, 0600));
 }
 
@@ -387,7 +337,7 @@ std::string UndoWorld::WhyNot() {
 std::vector<std::string> UndoWorld::Apply() {
   std::vector<std::string> failed;
   const UniqueFd root(::open(live_.c_str(), O_PATH | O_DIRECTORY));
-  const UniqueFd room(::open(Live(kRoom).c_str(), O_PATH | O_DIRECTORY));
+  const UniqueFd room(::open(Live(kRoomOfUndo).c_str(), O_PATH | O_DIRECTORY));
   Grants grants = grants_;
   UndoApplier applier(root.get(), room.get(), store_.get(), grants, looked_);
   for (const UndoGroup& group : groups_) {
@@ -396,7 +346,7 @@ std::vector<std::string> UndoWorld::Apply() {
       failed.push_back(s.message());
     }
   }
-  EXPECT_TRUE(std::filesystem::is_empty(Live(kRoom)));
+  EXPECT_TRUE(std::filesystem::is_empty(Live(kRoomOfUndo)));
   return failed;
 }
 

@@ -12,16 +12,12 @@
 #include <vector>
 
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tests/unit/replay/tree_listing.h"
 #include "tracefs/replay/target_tree.h"
 #include "tracefs/replay/undo.h"
 #include "tracefs/replay/undo_plan.h"
 
 namespace tracefs::replay {
-
-// What is below `folder`, as find(1) and stat(1) tell it: type, mode, owner,
-// links, contents, extended attributes; not times. The room of an undo is left
-// out.
-std::map<std::string, std::string> Listing(const std::string& folder);
 
 class UndoWorld : public testing::Test {
  protected:
