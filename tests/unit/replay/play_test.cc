@@ -480,6 +480,15 @@ TEST_F(PlayTest, MismatchesAreCountedAndTold) {
                         "1 mkdir of a: result success then, EEXIST now"));
   EXPECT_EQ(outcome.mismatched(), 1u);
   EXPECT_EQ(outcome.bytes_written, 3u);
+  options.on_mismatch = OnMismatch::kCount;
+  options.before = [&](const Action& action) {
+    if (action.sequence == 1) {
+      EXPECT_EQ(::mkdir(folder_.Path("z/a").c_str(), 0700), 0);
+    }
+    return true;
+  };
+  EXPECT_EQ(Play("z", options).mismatched(), 1u);
+  EXPECT_EQ(told.size(), 1u) << "counted, and not told";
 }
 
 class RandomPlay : public PlayTest, public testing::WithParamInterface<int> {};

@@ -1,0 +1,312 @@
+// Plans of single operations, told as a trace would: what a trace lacks, which
+// rights it asks for, what was first where two ran at once, and what becomes of
+// operations that are not selected.
+#include "tracefs/replay/plan_builder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/fuse.h>
+#include <sys/stat.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/trace_builder.h"
+#include "tracefs/format/trace_merger.h"
+#include "tracefs/replay/action.h"
+
+namespace tracefs::replay {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint64_t kRootInode = 1;
+
+struct Told {
+  Event event;
+  bool selected = true;
+  bool marked = false;
+};
+
+// One that lacks nothing.
+Event Whole(Op op, uint64_t at_us, uint64_t for_us = 1) {
+  Event e;
+  e.op = op;
+  e.Set(Field::kTime, test::TraceBuilder::kMonotonicNs + at_us * 1000);
+  e.Set(Field::kLatency, for_us * 1000);
+  e.Set(Field::kTid, 7);
+  e.Set(Field::kUid, 0);
+  e.Set(Field::kGid, 0);
+  e.SetResult(0, 0);
+  return e;
+}
+Event Named(Op op, const char* name, uint64_t inode, uint64_t at_us,
+            uint64_t for_us = 1) {
+  Event e = Whole(op, at_us, for_us);
+  e.Set(Field::kParentInode, kRootInode);
+  e.name = name;
+  if (inode != 0) e.Set(Field::kInode, inode);
+  return e;
+}
+Event Create(const char* name, uint64_t inode, uint64_t at_us,
+             uint64_t for_us = 1) {
+  Event e = Named(Op::create_, name, inode, at_us, for_us);
+  e.Set(Field::kArgMode, S_IFREG | 0644);
+  e.Set(Field::kFlags, O_RDWR);
+  e.Set(Field::kFh, inode);
+  return e;
+}
+Event Write(uint64_t inode, uint64_t at_us, std::string_view bytes) {
+  Event e = Whole(Op::write_, at_us);
+  e.Set(Field::kInode, inode);
+  e.Set(Field::kFh, inode);
+  e.Set(Field::kOffset, 0);
+  e.Set(Field::kLength, bytes.size());
+  e.SetResult(static_cast<int64_t>(bytes.size()), 0);
+  e.data = AsBytes(bytes);
+  return e;
+}
+Event Failed(Event e, int error) {
+  e.SetResult(-1, error);
+  return e;
+}
+
+struct Planned {
+  Lacks lacks;
+  PlanHeader header;
+  std::vector<std::string> actions;  // "create a", "open b made up"
+};
+
+Planned Plan(const std::vector<Told>& told,
+             const BuilderOptions& options = {}) {
+  test::TraceBuilder trace;
+  const uint32_t root = trace.DefinePath(0, "");
+  for (const Told& one : told) {
+    const auto path = [&](Field f) {
+      return one.event.Has(f) && one.event.Get(f) == kRootInode ? root : 0;
+    };
+    trace.Add(one.event, {.path = 0,
+                          .parent = path(Field::kParentInode),
+                          .new_parent = path(Field::kNewParentInode),
+                          .process = 0});
+  }
+  trace.EndBlock();
+  trace.Finish();
+  const std::string bytes = trace.bytes();
+  auto writer = PlanWriter::CreateUnnamed("/tmp");
+  EXPECT_TRUE(writer.ok());
+  PlanBuilder builder(options, &*writer);
+  format::TraceMerger merger;
+  merger.Add(std::make_unique<format::TraceReader>(
+      std::make_unique<format::MemorySource>(AsBytes(bytes)),
+      format::TraceReaderOptions{}));
+  format::Record record;
+  for (size_t i = 0; merger.Next(&record) == format::ReadStep::kItem; ++i) {
+    EXPECT_TRUE(builder.Take(record, told[i].selected, told[i].marked).ok());
+  }
+  EXPECT_TRUE(builder.Finish().ok());
+  Planned planned{builder.lacks(), builder.header(), {}};
+  auto plan = writer->Finish(builder.header());
+  EXPECT_TRUE(plan.ok());
+  PlanReader reader(plan->get(), ChunkKind::kActions);
+  for (auto chunk = reader.Next(); chunk.ok() && *chunk;
+       chunk = reader.Next()) {
+    for (size_t at = 0, size = 0; at < (*chunk)->size(); at += size) {
+      Action a;
+      EXPECT_TRUE(DecodeAction(ByteSpan(**chunk).subspan(at), &a, &size).ok());
+      std::string text = std::string(Info(a.op).name);
+      if (!a.name.empty()) text += " " + std::string(a.name);
+      if (a.sequence == 0) text += ", made up";
+      if (a.Has(kUntimed) && a.sequence != 0) text += ", not selected";
+      if (a.Has(kMarked)) text += ", to be undone";
+      if (a.Has(kUnknownBytes)) text += ", of unknown bytes";
+      if (a.Has(kRacing)) text += ", racing";
+      planned.actions.push_back(text);
+    }
+  }
+  return planned;
+}
+
+// --- What a trace lacks.
+
+TEST(PlanLacksTest, EachFieldThatIsMissingIsCountedAlone) {
+  const std::vector<uint64_t Lacks::*> all = {
+      &Lacks::without_time,       &Lacks::without_duration,
+      &Lacks::without_result,     &Lacks::without_thread,
+      &Lacks::without_user,       &Lacks::without_handle,
+      &Lacks::without_arguments,  &Lacks::writes_without_data,
+      &Lacks::reads_without_hash, &Lacks::xattrs_without_value};
+  const auto only = [&](const Planned& planned, uint64_t Lacks::*expected) {
+    for (const auto lack : all) {
+      EXPECT_EQ(planned.lacks.*lack, lack == expected ? 1u : 0u);
+    }
+  };
+  const Event create = Create("f", 5, 0);
+  only(Plan({{create}, {Write(5, 2, "abc")}}), nullptr);
+  const std::vector<std::pair<Field, uint64_t Lacks::*>> rows = {
+      {Field::kLatency, &Lacks::without_duration},
+      {Field::kTid, &Lacks::without_thread},
+      {Field::kUid, &Lacks::without_user},
+      {Field::kFh, &Lacks::without_handle},
+      {Field::kOffset, &Lacks::without_arguments}};
+  for (const auto& [field, lack] : rows) {
+    Event write = Write(5, 2, "abc");
+    write.present &= ~Bit(field);
+    only(Plan({{create}, {write}}), lack);
+  }
+  Event write = Write(5, 2, "abc");
+  write.data = {};
+  only(Plan({{create}, {write}}), &Lacks::writes_without_data);
+  only(Plan({{create}, {Failed(write, ENOSPC)}}), nullptr);
+  Event read = Write(5, 2, "abc");
+  read.op = Op::read_;
+  only(Plan({{create}, {read}}), nullptr);
+  read.data = {};
+  only(Plan({{create}, {read}}), &Lacks::reads_without_hash);
+  read.Set(Field::kDataChecksum, 1);
+  only(Plan({{create}, {read}}), nullptr);
+  Event release = Whole(Op::release_, 3);
+  release.Set(Field::kInode, 5);
+  only(Plan({{create}, {release}}), &Lacks::without_handle);
+  release.Set(Field::kFh, 5);
+  only(Plan({{create}, {release}}), nullptr);
+  Event look = Whole(Op::getattr_, 3);
+  look.Set(Field::kInode, 5);
+  only(Plan({{create}, {look}}), nullptr);
+  Event xattr = Whole(Op::setxattr_, 3);
+  xattr.Set(Field::kInode, 5);
+  xattr.xattr_name = "user.a";
+  only(Plan({{create}, {xattr}}), &Lacks::xattrs_without_value);
+  only(Plan({{create}, {Failed(xattr, ENOSPC)}}), nullptr);
+}
+
+TEST(PlanLacksTest, FilesThatNobodyCanNameAreNotDone) {
+  Event write = Write(99, 2, "abc");
+  const Planned planned = Plan({{Create("f", 5, 0)}, {write}});
+  EXPECT_EQ(planned.lacks.unplaced, 1u);
+  EXPECT_EQ(planned.lacks.unplaced_changes, 1u);
+  EXPECT_THAT(planned.actions, ElementsAre("create f"));
+  Event look = Whole(Op::getattr_, 2);
+  look.Set(Field::kInode, 99);
+  EXPECT_EQ(Plan({{look}}).lacks.unplaced_changes, 0u);
+  EXPECT_EQ(Plan({{look}}).lacks.unplaced, 1u);
+}
+
+TEST(PlanLacksTest, WhatIsNotReplayedIsCounted) {
+  for (const Op op : {Op::ioctl_, Op::poll_, Op::getlk_}) {
+    Event e = Whole(op, 2);
+    e.Set(Field::kInode, 5);
+    e.Set(Field::kFh, 5);
+    const Planned planned = Plan({{Create("f", 5, 0)}, {e}});
+    EXPECT_EQ(planned.lacks.not_replayed, 1u);
+    EXPECT_THAT(planned.actions, ElementsAre("create f"));
+  }
+}
+
+// --- Rights.
+
+TEST(PlanPrivilegeTest, RightsThatATraceAsksForAreCounted) {
+  const auto count = [](const std::vector<Told>& told, Privilege privilege) {
+    return Plan(told).lacks.privileges[static_cast<size_t>(privilege)];
+  };
+  Event program = Create("f", 5, 0);
+  EXPECT_EQ(count({{program}}, Privilege::kSetId), 0u);
+  program.Set(Field::kArgMode, S_IFREG | 04755);
+  EXPECT_EQ(count({{program}}, Privilege::kSetId), 1u);
+  EXPECT_EQ(count({{Failed(program, EACCES)}}, Privilege::kSetId), 0u);
+  Event node = Named(Op::mknod_, "n", 6, 0);
+  node.Set(Field::kArgMode, S_IFCHR | 0600);
+  EXPECT_EQ(count({{node}}, Privilege::kDevice), 1u);
+  node.Set(Field::kArgMode, S_IFIFO | 0600);
+  EXPECT_EQ(count({{node}}, Privilege::kDevice), 0u);
+  Event xattr = Whole(Op::setxattr_, 3);
+  xattr.Set(Field::kInode, 5);
+  xattr.xattr_name = "trusted.a";
+  xattr.data = AsBytes("1");
+  const Event f = Create("f", 5, 0);
+  EXPECT_EQ(count({{f}, {xattr}}, Privilege::kTrustedXattr), 1u);
+  xattr.xattr_name = "security.a";
+  EXPECT_EQ(count({{f}, {xattr}}, Privilege::kSecurityXattr), 1u);
+  xattr.xattr_name = "user.a";
+  EXPECT_EQ(count({{f}, {xattr}}, Privilege::kTrustedXattr), 0u);
+}
+
+// --- Who was first.
+
+TEST(PlanOrderTest, WhatFoundNothingCameBeforeTheMaking) {
+  const Event look = Failed(Named(Op::lookup_, "f", 0, 0, 20), ENOENT);
+  EXPECT_THAT(Plan({{look}, {Create("f", 5, 5, 2)}}).actions,
+              ElementsAre("lookup f", "create f"));
+  const Event found = Named(Op::lookup_, "f", 5, 0, 20);
+  EXPECT_THAT(Plan({{found}, {Create("f", 5, 5, 2)}}).actions,
+              ElementsAre("create f", "lookup f"))
+      << "it found what was made after its begin";
+}
+
+TEST(PlanOrderTest, ASecondMakingWaitsForTheRemoval) {
+  EXPECT_THAT(Plan({{Create("f", 5, 0)},
+                    {Create("f", 6, 10, 20)},
+                    {Named(Op::unlink_, "f", 5, 12)}})
+                  .actions,
+              ElementsAre("create f", "unlink f", "create f"));
+}
+
+TEST(PlanOrderTest, WhoFoundItThereCameAfterTheMaking) {
+  EXPECT_THAT(
+      Plan({{Failed(Create("f", 0, 0, 20), EEXIST)}, {Create("f", 5, 5, 2)}})
+          .actions,
+      ElementsAre("create f", "create f"));
+}
+
+// --- What is not selected.
+
+TEST(PlanClosureTest, WhatOthersMadeIsThereOrIsDone) {
+  const std::vector<Told> told = {{Create("theirs", 5, 0), false},
+                                  {Write(5, 2, "abc"), false},
+                                  {Named(Op::lookup_, "theirs", 5, 4)},
+                                  {Write(5, 6, "defg")}};
+  const auto with = [&](Closure closure) {
+    BuilderOptions options;
+    options.closure = closure;
+    return Plan(told, options);
+  };
+  const Planned there = with(Closure::kInit);
+  EXPECT_THAT(there.actions,
+              ElementsAre("lookup theirs", "open theirs, made up", "write"));
+  EXPECT_EQ(there.header.initial_entries, 1u);
+  EXPECT_EQ(there.header.operations, 2u);
+  const Planned done = with(Closure::kInclude);
+  EXPECT_THAT(done.actions,
+              ElementsAre("create theirs, not selected", "write, not selected",
+                          "lookup theirs", "write"));
+  EXPECT_EQ(done.header.initial_entries, 0u);
+  EXPECT_EQ(done.header.written_bytes, 7u);
+}
+
+// --- What is to be undone.
+
+TEST(PlanMarkTest, BytesThatTheTraceDoesNotHaveAreMarked) {
+  EXPECT_THAT(Plan({{Create("f", 5, 0)},
+                    {Write(5, 2, "abc")},
+                    {Write(5, 4, "xyz"), true, true}})
+                  .actions,
+              ElementsAre("create f", "write", "write, to be undone"));
+  EXPECT_THAT(
+      Plan({{Named(Op::lookup_, "g", 6, 0)}, {Write(6, 4, "xyz"), true, true}})
+          .actions,
+      ElementsAre("lookup g", "open g, made up",
+                  "write, to be undone, of unknown bytes"));
+  Event unlink = Named(Op::unlink_, "g", 6, 9);
+  EXPECT_THAT(
+      Plan({{Named(Op::lookup_, "g", 6, 0)}, {unlink, true, true}}).actions,
+      ElementsAre("lookup g", "unlink g, to be undone, of unknown bytes"));
+  EXPECT_THAT(Plan({{Create("g", 6, 0)}, {unlink, true, true}}).actions,
+              ElementsAre("create g", "unlink g, to be undone"));
+}
+
+}  // namespace
+}  // namespace tracefs::replay
