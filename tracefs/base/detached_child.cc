@@ -18,7 +18,7 @@
 namespace tracefs {
 namespace {
 
-constexpr size_t kMostKept = 4;
+constexpr size_t kMostKept = 6;
 
 void NullStandardFiles() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);

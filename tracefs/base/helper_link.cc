@@ -91,7 +91,7 @@ void HelperLink::Put(UniqueFd file, short end) {
   HelperBook::Totals& totals = TheBook().Of(kind_);
   totals.seen = true;
   if (socket_ != nullptr) Died();
-  socket_ = std::make_shared<const UniqueFd>(std::move(file));
+  Set(std::make_shared<const UniqueFd>(std::move(file)));
   end_ = end;
   if (std::exchange(has_died_, false)) ++totals.replaced;
 }
@@ -103,11 +103,30 @@ void HelperLink::Drop() {
 
 void HelperLink::Forget() {
   const std::lock_guard lock(mu_);
-  socket_.reset();
+  Set(nullptr);
+}
+
+void HelperLink::KeepIn(std::atomic<int32_t>& place) {
+  const std::lock_guard lock(mu_);
+  const int before = place.load();
+  // The one that this has is of the first process, and may be closed.
+  if (before >= 0 && (socket_ == nullptr || before != socket_->get())) {
+    socket_ = std::make_shared<const UniqueFd>(before);
+  }
+  place_ = &place;
+  Set(socket_);
+}
+
+void HelperLink::Set(Socket socket) {
+  // In this order: a descriptor that is closed must not be found.
+  if (place_ != nullptr) {
+    place_->store(socket != nullptr ? socket->get() : -1);
+  }
+  socket_ = std::move(socket);
 }
 
 void HelperLink::Died() {
-  socket_.reset();
+  Set(nullptr);
   has_died_ = true;
   ++died_;
   ++TheBook().Of(kind_).died;
@@ -126,7 +145,7 @@ void HelperLink::TakeNext() {
   if (n > 0 && !files.empty()) {
     HelperBook::Totals& totals = TheBook().Of(kind_);
     totals.seen = true;
-    socket_ = std::make_shared<const UniqueFd>(std::move(files.front()));
+    Set(std::make_shared<const UniqueFd>(std::move(files.front())));
     if (std::exchange(has_died_, false)) ++totals.replaced;
     return;
   }

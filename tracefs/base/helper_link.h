@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -56,6 +57,11 @@ class HelperLink {
   // It has ended as intended.
   void Forget();
 
+  // From now on `place`, which outlives this, has the descriptor of the current
+  // helper, or -1: for another process that has the same table of descriptors,
+  // and takes over with a copy of this. It then goes on with what is there.
+  void KeepIn(std::atomic<int32_t>& place);
+
   // The current helper, which may be the keeper's next one; null if there is
   // none. Never waits.
   Socket Now();
@@ -67,6 +73,7 @@ class HelperLink {
   friend std::vector<HelperCounts> LookAtHelpers();
 
   // With mu_.
+  void Set(Socket socket);
   void Look();
   void TakeNext();
   void Died();
@@ -85,6 +92,7 @@ class HelperLink {
   std::mutex mu_;       // guards what follows
   bool keeps_ = false;  // the keeper is there
   Socket socket_;
+  std::atomic<int32_t>* place_ = nullptr;
   short end_ = POLLHUP;
   bool has_died_ = false;     // and was not replaced since
   bool awaits_next_ = false;  // it was reported that the keeper starts another

@@ -64,6 +64,12 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a18"},
     NoticeKind{NoticeId::kKeeperGone, "keeper_gone", LOG_ERR,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a19"},
+    NoticeKind{NoticeId::kKeeperBack, "keeper_back", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1a"},
+    NoticeKind{NoticeId::kRefused, "request_refused", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1b"},
+    NoticeKind{NoticeId::kUntraced, "untraced", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1c"},
 };
 
 struct Sink {

@@ -37,6 +37,9 @@ enum class NoticeId : uint8_t {
   kHelperBack,      // another is in its place
   kSucceeded,       // a daemon took the place of one that was killed
   kKeeperGone,      // nobody would start another daemon any more
+  kKeeperBack,      // another would
+  kRefused,         // daemons crashed at a request, which got an error
+  kUntraced,        // a mount goes on without traces
 };
 
 struct NoticeKind {

@@ -74,6 +74,7 @@ class WatchdogChild {
   void CleanUp();
   // Says in the log that the daemon is gone, unless it has said so itself.
   void TellEnd() const;
+  bool goodbye() const { return noted_.goodbye; }
 
  private:
   struct Answer {
@@ -355,13 +356,23 @@ void WatchdogChild::CleanUp() {
   static_cast<void>(Unmount(/*lazy=*/true));
 }
 
+// Whether somebody has the other end; not if this is -1.
+bool IsThereStill(int socket) {
+  constexpr int kMsForAllToClose = 200;
+  if (socket < 0) return false;
+  pollfd gone = {socket, 0, 0};
+  return ::poll(&gone, 1, kMsForAllToClose) == 0;
+}
+
 // Apart from the daemon and its terminal, with as little power as will do.
 void Isolate(int socket, const WatchedDaemon& daemon) {
+  const int all = daemon.all >= 0 ? daemon.all : socket;
   if (daemon.notes != nullptr) {
-    DetachChild("tracefs-watch", {socket, daemon.pidfd, daemon.notes->reading(),
-                                  daemon.notes->writing()});
+    DetachChild("tracefs-watch",
+                {socket, daemon.pidfd, all, daemon.notes->reading(),
+                 daemon.notes->writing()});
   } else {
-    DetachChild("tracefs-watch", {socket, daemon.pidfd});
+    DetachChild("tracefs-watch", {socket, daemon.pidfd, all});
   }
   (void)!::chdir("/");
   ::umask(0077);
@@ -383,8 +394,10 @@ void KeepWatchdog(UniqueFd keeper, UniqueFd daemon, pid_t pid,
                   const WatchdogOptions& options) {
   Result<WatchNotes> notes = WatchNotes::Make();
   if (!notes.ok()) ::_exit(1);
+  const UniqueFd all(
+      options.survives ? ::fcntl(keeper.get(), F_DUPFD_CLOEXEC, 0) : -1);
   const WatchedDaemon watched = {
-      .pid = pid, .pidfd = daemon.get(), .notes = &*notes};
+      .pid = pid, .pidfd = daemon.get(), .notes = &*notes, .all = all.get()};
   Isolate(keeper.get(), watched);
   // Without one a daemon that dies would leave its mount.
   KeepHelper(std::move(keeper), KeeperEnd::kWithoutHelp, [&](UniqueFd socket) {
@@ -411,9 +424,12 @@ void RunWatchdog(UniqueFd socket, const WatchedDaemon& daemon,
     // What was asked before the end is still answered.
     if (ready[1].revents != 0) {
       talking = child.AnswerOne();
-      // Hanging up is how a daemon says that it is done.
-      if (!talking) break;
-      continue;
+      if (talking) continue;
+      // Hanging up is how a daemon says that it is done. One that dies when it
+      // has just taken our end hangs up, too, and another takes its place: that
+      // one is given an end by the next of us.
+      if (child.goodbye() || !IsThereStill(daemon.all)) break;
+      ::_exit(1);
     }
     if (ready[0].revents != 0) break;
   }

@@ -39,6 +39,9 @@ struct WatchedDaemon {
   pid_t pid = -1;
   int pidfd = -1;
   WatchNotes* notes = nullptr;  // may be null
+  // Hangs up when nobody has any end of the daemon's any more; -1: there is
+  // none.
+  int all = -1;
 };
 
 // Keeps a watchdog going: makes its notes, gives up what it does not need and

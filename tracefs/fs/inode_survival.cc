@@ -152,6 +152,19 @@ void InodeTable::RestoreNames(const std::vector<Inode*>& inodes) {
   }
 }
 
+std::string InodeTable::DescribedPath(uint64_t id) const {
+  constexpr int kDeepest = 64;
+  std::string path;
+  NodeLink link;
+  for (int depth = 0; id > 1 && depth < kDeepest; ++depth) {
+    if (!LinkOf(id, &link)) break;
+    path.insert(0, "/" + std::string(link.name.view()));
+    id = link.parent;
+  }
+  if (id == 1) return path.empty() ? "/" : path;
+  return "(file " + std::to_string(id) + ")" + path;
+}
+
 void InodeTable::Restore() {
   std::vector<Inode*> inodes;
   uint64_t next = next_id_->load();

@@ -309,6 +309,9 @@ class InodeTable {
   uint64_t NameBits(Inode& inode, const NameMatcher& names,
                     uint32_t generation);
 
+  // Where it is below the root, for messages, as far as that is known.
+  std::string DescribedPath(uint64_t id) const;
+
   size_t size() const { return size_.load(std::memory_order_relaxed); }
 
  private:

@@ -278,11 +278,15 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
                 {"tracers", std::move(tracers)}};
   if (mount_.survives != nullptr) {
     const survive::Header& header = mount_.survives->header();
-    stats["survival"] = {{"keeper", survive::KeeperLives()},
-                         {"successions", header.successions.load()},
-                         {"crashes", header.crashes.load()},
-                         {"doubts", header.doubts.load()},
-                         {"longest_gap_ns", header.longest_gap_ns.load()}};
+    stats["survival"] = {
+        {"keeper", survive::KeeperLives(*mount_.survives)},
+        {"successions", header.successions.load()},
+        {"crashes", header.crashes.load()},
+        {"keepers", header.keepers.load()},
+        {"tracing", header.tracing.load() == survive::Tracing::kOn},
+        {"refused", header.refused.load()},
+        {"doubts", header.doubts.load()},
+        {"longest_gap_ns", header.longest_gap_ns.load()}};
   }
   return Answer(stats);
 }

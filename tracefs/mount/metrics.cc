@@ -67,6 +67,8 @@ enum Id : size_t {
   kConfigRefused,
   kSuccessions,
   kGap,
+  kUntraced,
+  kRequestsRefused,
   kHelpers,  // three
 };
 
@@ -142,6 +144,10 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
      "Daemons that took the place of one that was killed."},
     {"tracefs_succession_longest_seconds", "gauge", "seconds",
      "The longest time from such a death until another served."},
+    {"tracefs_untraced", "gauge", "",
+     "1: daemons crashed again and again, and the traces have ended."},
+    {"tracefs_requests_refused", "counter", "",
+     "Requests that got an error because daemons crashed at them."},
     OpenMetricsPage::kHelperFamilies[0],
     OpenMetricsPage::kHelperFamilies[1],
     OpenMetricsPage::kHelperFamilies[2],
@@ -288,6 +294,9 @@ void MetricsPage::AddSurvival(const survive::Header& header) {
   page_.Sample(kGap, "", "",
                MetricNumber(static_cast<double>(header.longest_gap_ns.load()) *
                             kSecondsPerNs));
+  page_.Gauge(kUntraced, "",
+              header.tracing.load() == survive::Tracing::kOn ? 0 : 1);
+  page_.Count(kRequestsRefused, "", header.refused.load());
 }
 
 void MetricsPage::AddSteering(const ConfigSteering& steering) {

@@ -132,6 +132,9 @@ class MountRun {
   // What a later daemon goes on with, and what it says there.
   void KeepTraces();
   void TellTraces();
+  // As far as daemons still trace, where they have crashed again and again.
+  Status GoOnWithTraces();
+  void TellRefused(const std::string& request, const std::string& file);
   void TellSuccession();
   void DescribeMount();
   ProcessWatch::Options WatchOptions();
@@ -157,6 +160,8 @@ class MountRun {
   std::unique_ptr<survive::Area> area_;  // null: nothing survives
   uint32_t predecessors_ = 0;            // daemons of this mount before this
   bool keeper_lives_ = true;
+  bool keeper_missed_ = false;  // at the last look
+  uint32_t keepers_ = 0;        // that have taken the place of a dead one
   std::unique_ptr<Watchdog> watchdog_;
   const ReconnectWhileHere reconnect_{log_};
   ServiceManager service_;

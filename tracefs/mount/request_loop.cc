@@ -6,10 +6,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "tracefs/base/thread.h"
 #include "tracefs/fs/handed_request.h"
@@ -55,6 +58,66 @@ InHeader HeaderOf(const std::byte* message) {
   return header;
 }
 
+// Of those that a daemon serves; others by their number.
+std::string RequestName(uint32_t opcode) {
+  constexpr std::array<std::string_view, 53> kNames = {"",
+                                                       "lookup",
+                                                       "forget",
+                                                       "getattr",
+                                                       "setattr",
+                                                       "readlink",
+                                                       "symlink",
+                                                       "",
+                                                       "mknod",
+                                                       "mkdir",
+                                                       "unlink",
+                                                       "rmdir",
+                                                       "rename",
+                                                       "link",
+                                                       "open",
+                                                       "read",
+                                                       "write",
+                                                       "statfs",
+                                                       "release",
+                                                       "",
+                                                       "fsync",
+                                                       "setxattr",
+                                                       "getxattr",
+                                                       "listxattr",
+                                                       "removexattr",
+                                                       "flush",
+                                                       "init",
+                                                       "opendir",
+                                                       "readdir",
+                                                       "releasedir",
+                                                       "fsyncdir",
+                                                       "getlk",
+                                                       "setlk",
+                                                       "setlkw",
+                                                       "access",
+                                                       "create",
+                                                       "interrupt",
+                                                       "bmap",
+                                                       "destroy",
+                                                       "ioctl",
+                                                       "poll",
+                                                       "",
+                                                       "",
+                                                       "fallocate",
+                                                       "readdirplus",
+                                                       "rename2",
+                                                       "lseek",
+                                                       "copy_range",
+                                                       "",
+                                                       "syncfs",
+                                                       "tmpfile",
+                                                       "statx",
+                                                       "copy_range64"};
+  const std::string_view name =
+      opcode < kNames.size() ? kNames[opcode] : std::string_view();
+  return name.empty() ? "request " + std::to_string(opcode) : std::string(name);
+}
+
 fuse_buf BufferOf(std::byte* message, size_t size) {
   fuse_buf buffer{};
   buffer.size = size;
@@ -73,9 +136,10 @@ struct RequestLoop::Reader {
   size_t number = 0;
 };
 
-RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs)
+RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs, Refused refused)
     : session_(session),
       fs_(fs),
+      refused_(std::move(refused)),
       area_(*fs.area()),
       device_(fuse_session_fd(session)) {
   struct sigaction nothing {};
@@ -141,7 +205,28 @@ Status RequestLoop::TakeOver() {
   const std::unordered_set<uint64_t> unanswered = TakeSentAgain();
   fs_.TakeOverRequests(
       [&](uint64_t unique) { return unanswered.contains(unique); });
+  RefuseDeadly();
   return Status::Ok();
+}
+
+// Before anybody serves: one that was sent again has no part in the next crash.
+void RequestLoop::RefuseDeadly() {
+  std::erase_if(left_, [this](const std::vector<std::byte>& message) {
+    const InHeader in = HeaderOf(message.data());
+    if (in.opcode == kInterrupt || (in.unique & survive::kSentAgain) == 0) {
+      return false;
+    }
+    survive::Outcome* const known = area_.Pending(in.unique);
+    if (known == nullptr || known->crashes.load() < kMostCrashesOfRequest) {
+      return false;
+    }
+    area_.header().refused.fetch_add(1);
+    refused_(RequestName(in.opcode), fs_.inodes().DescribedPath(in.node));
+    Answer(in.unique, EIO);
+    known->unique.store(0);
+    return true;
+  });
+  left_count_.store(left_.size());
 }
 
 // Those sent again are ahead of all others but FORGETs and INTERRUPTs. Their
@@ -180,7 +265,7 @@ size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot) {
   return Read(buffer);
 }
 
-// What a dead daemon has done, or must not be tried again.
+// What a dead daemon has done.
 bool RequestLoop::AnswerAgain(std::byte* message, size_t size) {
   const InHeader in = HeaderOf(message);
   if (in.opcode == kRelease || in.opcode == kReleaseDir) {
@@ -192,12 +277,7 @@ bool RequestLoop::AnswerAgain(std::byte* message, size_t size) {
       return true;
     }
   }
-  const survive::Outcome* const known = area_.Pending(in.unique);
-  if (known == nullptr || known->crashes.load() < kMostCrashesOfRequest) {
-    return false;
-  }
-  Answer(in.unique, EIO);
-  return true;
+  return false;
 }
 
 void RequestLoop::Answer(uint64_t unique, int error) {

@@ -29,8 +29,13 @@ namespace tracefs {
 
 class RequestLoop {
  public:
+  // What was answered with EIO, because daemons had crashed at it again and
+  // again: what it was, and of which file as far as that is known.
+  using Refused =
+      std::function<void(const std::string& request, const std::string& file)>;
+
   // `area` of `fs`. All outlive this.
-  RequestLoop(fuse_session* session, FileSystem& fs);
+  RequestLoop(fuse_session* session, FileSystem& fs, Refused refused);
   ~RequestLoop();
   RequestLoop(const RequestLoop&) = delete;
   RequestLoop& operator=(const RequestLoop&) = delete;
@@ -50,6 +55,7 @@ class RequestLoop {
   size_t Read(std::byte* buffer);
   size_t ReadAsForget(size_t number, survive::WorkSlot& slot);
   std::unordered_set<uint64_t> TakeSentAgain();
+  void RefuseDeadly();
   void Process(std::byte* message, size_t size);
   bool AnswerAgain(std::byte* message, size_t size);
   void Answer(uint64_t unique, int error);
@@ -59,6 +65,7 @@ class RequestLoop {
 
   fuse_session* const session_;
   FileSystem& fs_;
+  const Refused refused_;
   survive::Area& area_;
   const int device_;
   std::mutex mu_;  // guards what follows

@@ -58,9 +58,8 @@ Status MountRun::StartTracers() {
   pipeline_.SetFileStates(fs_.get());
   tracers_ = std::make_unique<TracerRegistry>(*traced_);
   if (area_ != nullptr) KeepTraces();
-  if (Status s = tracers_->Add(std::move(plans_), nullptr); !s.ok()) return s;
-  if (predecessors_ != 0) TellTraces();
-  return Status::Ok();
+  if (predecessors_ != 0) return GoOnWithTraces();
+  return tracers_->Add(std::move(plans_), nullptr);
 }
 
 Status MountRun::StartCommands() {

@@ -48,9 +48,9 @@ class Session {
   ~Session();
 
   // Before Begin: the mount is to survive this daemon, which takes the place of
-  // a dead one if `takes_over`.
-  void Survive(FileSystem& fs, bool takes_over) {
-    loop_ = std::make_unique<RequestLoop>(session_, fs);
+  // a dead one if `takes_over`. `refused`: as RequestLoop has it.
+  void Survive(FileSystem& fs, bool takes_over, RequestLoop::Refused refused) {
+    loop_ = std::make_unique<RequestLoop>(session_, fs, std::move(refused));
     takes_over_ = takes_over;
   }
 

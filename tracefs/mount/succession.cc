@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/mount/mount_run.h"
+#include "tracefs/survive/faults.h"
 #include "tracefs/survive/keeper.h"
 #include "tracefs/text/duration.h"
 
@@ -44,21 +47,70 @@ void MountRun::TellTraces() {
                                  {"daemon.doubts", doubts}}});
 }
 
+Status MountRun::GoOnWithTraces() {
+  survive::Header& header = area_->header();
+  using survive::Tracing;
+  if (header.tracing.load() == Tracing::kOff) {
+    plans_.clear();
+    return Status::Ok();
+  }
+  // That one was killed when it had ended some of them.
+  std::erase_if(plans_, [](const TracerPlan& plan) {
+    const survive::TraceRecord& record = *plan.parts.survives;
+    return record.states[record.turns.load() % 2].ended != 0;
+  });
+  if (Status s = tracers_->Add(std::move(plans_), nullptr); !s.ok()) return s;
+  TellTraces();
+  if (header.tracing.load() == Tracing::kOn) return Status::Ok();
+  const std::string crashes = std::to_string(header.crashes.load());
+  pipeline_.Tell(
+      {.from_ns = MonotonicNs(),
+       .properties = {{"daemon.tracing", "off"}, {"daemon.crashes", crashes}}});
+  tracers_->StopRules();
+  static_cast<void>(pipeline_.Stop("crashes"));
+  header.tracing.store(Tracing::kOff);
+  return Status::Ok();
+}
+
+void MountRun::TellRefused(const std::string& request,
+                           const std::string& file) {
+  Notify(NoticeId::kRefused,
+         "daemons crashed at the same request again and "
+         "again, and it got EIO: " +
+             request + " of " + file);
+  pipeline_.Tell({.from_ns = MonotonicNs(),
+                  .properties = {{"daemon.refused", request},
+                                 {"daemon.refused_file", file}}});
+}
+
 Status MountRun::Survive() {
   if (!options_.survive) return Status::Ok();
   Result<std::unique_ptr<survive::Area>> area = survive::Area::Make();
   if (!area.ok()) return area.status();
   area_ = *std::move(area);
   fs_->KeepIn(*area_);
-  const Result<uint32_t> before =
-      survive::BecomeKeeper(*area_, [this](const std::string& text) {
-        log_.SayNow(NoticeId::kFailed, "the mount ends: " + text);
-      });
+  const Result<uint32_t> before = survive::BecomeKeeper(
+      *area_, {.goes_on_untraced = std::ranges::none_of(
+                   plans_,
+                   [](const TracerPlan& plan) {
+                     return plan.parts.when_full == LossPolicy::kFail;
+                   }),
+               .told = [this](const std::string& text) {
+                 log_.SayNow(NoticeId::kFailed, "the mount ends: " + text);
+               }});
   if (!before.ok()) return before.status();
   predecessors_ = *before;
   if (Status s = OpenOwnProc(); !s.ok()) return s;
-  session_->Survive(*fs_, predecessors_ != 0);
+  survive::NoteFaults();
+  watchdog_->KeepIn(area_->header().watchdog);
+  session_->Survive(
+      *fs_, predecessors_ != 0,
+      [this](const std::string& request, const std::string& file) {
+        TellRefused(request, file);
+      });
   if (predecessors_ == 0) return Status::Ok();
+  // Whatever becomes of this one, the outputs have a trace in them.
+  begun_to_trace_->store(true);
   log_.GoOn();
   if (Status s = watchdog_->TakeOver(); !s.ok()) return s;
   return fs_->Restore();
@@ -69,11 +121,25 @@ void MountRun::LeaveToKeeper(const Status& why) {
       NoticeId::kFailed,
       "a daemon could not take the place of the one before: " + why.message());
   log_.Flush();
+  area_->header().gave_up.store(1);
   ::_exit(ExitStatus(why));
 }
 
 void MountRun::LookAtKeeper() {
-  if (!keeper_lives_ || survive::KeeperLives()) return;
+  const uint32_t keepers = area_->header().keepers.load();
+  if (std::exchange(keepers_, keepers) != keepers) {
+    Notify(NoticeId::kKeeperBack,
+           "the process that would start another daemon was killed, and "
+           "another is in its place (" +
+               std::to_string(keepers) + " so far)");
+  }
+  if (survive::KeeperLives(*area_)) {
+    keeper_lives_ = true;
+    keeper_missed_ = false;
+    return;
+  }
+  // The spare may be about to take its place.
+  if (!keeper_lives_ || !std::exchange(keeper_missed_, true)) return;
   keeper_lives_ = false;
   Notify(NoticeId::kKeeperGone,
          "the process that would start another daemon is gone: the mount goes "
@@ -88,6 +154,12 @@ void MountRun::TellSuccession() {
          "another daemon serves it: the one before was killed " +
              DurationText(gap) + " ago (" + std::to_string(predecessors_) +
              " so far)");
+  if (header.tracing.load() == survive::Tracing::kOn) return;
+  Notify(NoticeId::kUntraced,
+         "daemons crash again and again (" +
+             std::to_string(header.crashes.load()) +
+             " times so far): the traces have ended, and the mount goes on "
+             "without");
 }
 
 }  // namespace tracefs

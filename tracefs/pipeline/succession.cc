@@ -14,12 +14,13 @@ namespace tracefs {
 
 using survive::Area;
 
-void Tracer::NoteState() {
+void Tracer::NoteState(bool ended) {
   if (parts_.survives == nullptr) return;
   survive::TraceRecord& record = *parts_.survives;
   const uint32_t turn = record.turns.load(std::memory_order_relaxed) + 1;
   survive::TraceState& state = record.states[turn % 2];
   state.sequence = next_sequence_;
+  state.ended = ended ? 1 : 0;
   state.bytes = record.output_bytes.load(std::memory_order_relaxed);
   state.recorded = recorded_.Get();
   static_assert(kLossReasonCount <= std::tuple_size_v<decltype(state.lost)>);

@@ -180,7 +180,7 @@ Status Tracer::Start() {
   ++next_sequence_;
   blocks_.Add(1);
   last_block_ns_ = MonotonicNs();
-  NoteState();
+  NoteState(/*ended=*/false);
   // The header must be there if we are killed the next moment.
   return parts_.output->Flush();
 }
@@ -395,7 +395,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
       }
     }
   }
-  NoteState();
+  NoteState(last);
   done();
   return status;
 }

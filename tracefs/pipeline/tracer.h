@@ -197,7 +197,7 @@ class Tracer {
   uint64_t WatermarkNow() const;
   // Goes on with a trace of a dead daemon, and writes what that one had.
   Status Continue(TraceIdentity identity);
-  void NoteState();
+  void NoteState(bool ended);
 
   // Lock order: that of processes_, mu_, error_mu_.
   std::mutex mu_;  // guards all below and the output chain

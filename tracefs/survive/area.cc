@@ -67,6 +67,9 @@ Result<std::unique_ptr<Area>> Area::Make() {
   area->header_->magic = Header::kMagic;
   area->header_->next_node.store(2);
   area->header_->next_handle.store(1);
+  area->header_->keeper.store(-1);
+  area->header_->daemon.store(-1);
+  area->header_->watchdog.store(-1);
   // The first is of the thread that makes good what others left.
   area->slots_[0].used.store(1);
   return area;
@@ -129,6 +132,8 @@ WorkSlot* Area::OfThread() {
   // There are fewer threads than slots: kSlots bounds them (mount/run.cc).
   std::abort();
 }
+
+WorkSlot* Area::HadByThread() { return slot_of_thread.slot; }
 
 void Area::BeFirst() { slot_of_thread.slot = &slots_[0]; }
 
@@ -251,6 +256,7 @@ void Area::Offer() {
   const Outcome& now = OfThread()->now;
   if ((now.unique.load(std::memory_order_relaxed) & kSentAgain) != 0 &&
       (now.called.load(std::memory_order_relaxed) != 0 ||
+       now.crashes.load(std::memory_order_relaxed) != 0 ||
        now.recorded.load(std::memory_order_relaxed) != 0)) {
     Remember(now);
   }

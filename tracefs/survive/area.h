@@ -112,6 +112,7 @@ struct WorkSlot {
 // one is whole at any moment.
 struct TraceState {
   uint64_t sequence;  // of the next block
+  uint64_t ended;     // 1: the trace has its end
   uint64_t bytes;     // of the output
   uint64_t recorded;
   std::array<uint64_t, 16> lost;                  // by reason, as reported
@@ -121,6 +122,13 @@ struct TraceRecord {
   std::atomic<uint32_t> turns;         // the state is [turns % 2]; 0: none yet
   std::atomic<uint64_t> output_bytes;  // as the output says it itself
   std::array<TraceState, 2> states;
+};
+
+// What daemons do about traces, where one after the other has crashed.
+enum class Tracing : uint32_t {
+  kOn,
+  kEnds,  // the next one ends the traces, and serves without
+  kOff,   // it does not even touch them
 };
 
 struct Header {
@@ -135,6 +143,19 @@ struct Header {
   std::atomic<uint32_t> served;   // the newest daemon has begun to serve
   std::atomic<uint32_t> ended;    // the daemon ends in order
   std::atomic<uint32_t> doubts;   // requests whose outcome was inferred
+  std::atomic<uint32_t> refused;  // requests that daemons crashed at
+  std::atomic<Tracing> tracing;
+  // Of the newest daemon: the slot, plus 1, of the thread that crashed it
+  // (faults.h); kSomeFault: it is not known which.
+  std::atomic<uint32_t> faulted;
+  std::atomic<uint32_t> gave_up;  // it ends because it cannot go on
+  static constexpr uint32_t kSomeFault = ~uint32_t{0};
+  // Keepers that took the place of one that was killed, and pidfds of the
+  // keeper and of the daemon, or -1 (keeper.h).
+  std::atomic<uint32_t> keepers;
+  std::atomic<int32_t> keeper;
+  std::atomic<int32_t> daemon;
+  std::atomic<int32_t> watchdog;  // the socket of the one that there is, or -1
   std::atomic<uint64_t> died_ns;  // when the last one was found dead
   std::atomic<uint64_t> longest_gap_ns;  // from a death until served again
   std::atomic<uint32_t> init_size;       // of what follows; 0: not yet
@@ -164,6 +185,7 @@ class Area {
   Area& operator=(const Area&) = delete;
 
   Header& header() { return *header_; }
+  const Header& header() const { return *header_; }
   NodeRecord& node(uint32_t i) { return nodes_[i]; }
   OpenRecord& open(uint32_t i) { return opens_[i]; }
   WorkSlot& slot(size_t i) { return slots_[i]; }
@@ -197,6 +219,8 @@ class Area {
   // This thread's; null where there is no area. The thread has it until it
   // ends.
   static WorkSlot* OfThread();
+  // The same of a thread that has had it, from a handler of signals.
+  static WorkSlot* HadByThread();
   // Which area OfThread is about; one per process.
   void Use();
   // This thread makes good what others left, and has the slot for that. Before

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,9 +42,12 @@ Result<std::vector<int>> OpenNumbers() {
 using Named = std::unordered_map<int, std::atomic<int32_t>*>;
 
 bool Is(const NodeRecord& node, int fd) {
-  struct stat st;
-  return ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
-         st.st_dev == node.device && st.st_ino == node.inode;
+  // A store that does not answer must not hold up whoever takes over.
+  struct statx st;
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) ==
+             0 &&
+         makedev(st.stx_dev_major, st.stx_dev_minor) == node.device &&
+         st.stx_ino == node.inode;
 }
 
 void Enter(std::atomic<int32_t>& fd, bool right, Named* named) {
@@ -57,6 +61,10 @@ void Enter(std::atomic<int32_t>& fd, bool right, Named* named) {
 
 Named NamedIn(Area& area) {
   Named named;
+  Header& header = area.header();
+  for (auto* const fd : {&header.keeper, &header.daemon, &header.watchdog}) {
+    Enter(*fd, /*right=*/true, &named);
+  }
   std::unordered_map<uint64_t, const NodeRecord*> by_id;
   const auto nodes =
       std::min<size_t>(area.header().nodes_used.load(), Area::kMostNodes);

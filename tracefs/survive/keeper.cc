@@ -1,6 +1,7 @@
 #include "tracefs/survive/keeper.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -22,8 +24,9 @@ namespace tracefs::survive {
 namespace {
 
 constexpr char kOomScore[] = "/proc/self/oom_score_adj";
+// Tells the spare that the keeper has ended.
+constexpr int kKeeperEnds = SIGUSR1;
 
-pid_t keeper_of_daemon = 0;
 std::string oom_score_before;
 
 void WriteOomScore(const std::string& score) {
@@ -32,39 +35,93 @@ void WriteOomScore(const std::string& score) {
 }
 
 // As fork(2), but both have one table of descriptors. The C library keeps the
-// thread's number where the kernel is told to put it.
-pid_t CloneWithFiles() {
+// thread's number where the kernel is told to put it (the third and fourth
+// arguments are in another order on some processors). `pidfd`: where that puts
+// one before the other runs; null: nowhere.
+pid_t CloneWithFiles(std::atomic<int32_t>* pidfd) {
   int* number = nullptr;
   if (::prctl(PR_GET_TID_ADDRESS, &number, 0, 0, 0) != 0) return -1;
+  const int flags = pidfd != nullptr ? CLONE_PIDFD : 0;
   return static_cast<pid_t>(::syscall(
       SYS_clone,
-      CLONE_FILES | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD,
-      nullptr, nullptr, number, nullptr));
+      CLONE_FILES | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD | flags,
+      nullptr, pidfd, number, number));
 }
 
-sigset_t PassedOn() {
+void CloseIn(std::atomic<int32_t>& place) {
+  const int fd = place.exchange(-1);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
+// Signals that wake the keeper up, which are blocked otherwise. All but SIGCHLD
+// are passed on.
+class Passed {
+ public:
+  // Blocks them. In daemons they are what they were: Restore.
+  Passed() {
+    struct sigaction action {};
+    action.sa_sigaction = &OnSignal;
+    action.sa_flags = SA_SIGINFO;
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaddset(&set, kSignals[i]);
+      ::sigaction(kSignals[i], &action, &actions_[i]);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    awake_ = before_;
+    for (const int s : kSignals) ::sigdelset(&awake_, s);
+  }
+
+  void Restore() const {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &actions_[i], nullptr);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  // Waits for one of them or until `other` is ready.
+  template <typename PassOn>
+  void Await(pollfd* other, PassOn&& pass_on) const {
+    ::ppoll(other, 1, nullptr, &awake_);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      if (got_[i] == 0) continue;
+      got_[i] = 0;
+      if (kSignals[i] != SIGCHLD) pass_on(kSignals[i]);
+    }
+  }
+
+ private:
+  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR2,
+                                          SIGCHLD};
+  static void OnSignal(int signal, siginfo_t* info, void* /*context*/) {
+    // What a terminal sends to its group the daemon gets without us.
+    if (signal != SIGCHLD && info->si_code > 0) return;
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      if (kSignals[i] == signal) got_[i] = 1;
+    }
+  }
+  static std::array<volatile sig_atomic_t, kSignals.size()> got_;
+
+  std::array<struct sigaction, kSignals.size()> actions_{};
+  sigset_t before_{};
+  sigset_t awake_{};
+};
+std::array<volatile sig_atomic_t, Passed::kSignals.size()> Passed::got_{};
+
+void Block(int signal) {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD}) {
-    ::sigaddset(&set, s);
-  }
-  return set;
+  ::sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-// Waits for the end of `daemon`; its status as of wait(2).
-int AwaitEnd(pid_t daemon) {
-  const sigset_t signals = PassedOn();
-  for (;;) {
-    int status = 0;
-    const pid_t ended = ::waitpid(daemon, &status, WNOHANG);
-    if (ended == daemon) return status;
-    if (ended < 0 && errno != EINTR) return 0;
-    siginfo_t info;
-    const int got = ::sigwaitinfo(&signals, &info);
-    // What a terminal sends to its group the daemon gets without us.
-    if (got > 0 && got != SIGCHLD && info.si_code <= 0) ::kill(daemon, got);
-  }
-}
+// How a daemon has ended.
+struct End {
+  bool exited = false;
+  int status = 0;  // if it exited
+  int by = 0;      // the signal, if not
+};
 
 // Whether there are too many of late.
 class Crashes {
@@ -74,25 +131,221 @@ class Crashes {
     while (now_ns - times_.front() > 60 * kNsPerSecond) times_.pop_front();
     return times_.size() > kMostCrashesInMinute;
   }
+  void Forget() { times_.clear(); }
 
  private:
   std::deque<uint64_t> times_;
 };
 
-// The end of the keeper: of all that it held, and of its other children.
-[[noreturn]] void EndWith(int status) {
+class Keeper {
+ public:
+  Keeper(Area& area, const Descriptors& descriptors,
+         const KeeperOptions& options)
+      : header_(area.header()),
+        area_(area),
+        descriptors_(descriptors),
+        options_(options) {}
+
+  // Returns in daemons.
+  Result<uint32_t> Run();
+
+ private:
+  enum class Role { kKeeper, kDaemon };
+
+  Role MakeDaemon(uint32_t number);
+  void MakeSpare();
+  void AwaitKeepersEnd();
+  End AwaitEnd();
+  End EndOfOther() const;
+  // Makes another if it has ended.
+  bool ReapSpare();
+  // What the requests are that were being served when a daemon crashed.
+  void CountCrash();
+  // Daemons crash again and again: the next one does less, or there is none.
+  void DoLess(const std::string& why);
+  // The end of the keeper: of all that it held, and of its other children.
+  [[noreturn]] void EndWith(int status);
+
+  Header& header_;
+  Area& area_;
+  const Descriptors& descriptors_;
+  const KeeperOptions& options_;
+  const Passed passed_;
+  std::array<char, 16> name_{};
+  Crashes crashes_;
+  uint32_t in_vain_ = 0;
+  pid_t spare_ = -1;
+  // The daemon: of this process or, -1, of the keeper before it.
+  pid_t child_ = -1;
+};
+
+Result<uint32_t> Keeper::Run() {
+  ::prctl(PR_GET_NAME, name_.data(), 0, 0, 0);
+  header_.keeper.store(
+      static_cast<int32_t>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  MakeSpare();
+  for (;;) {
+    const uint32_t number = header_.successions.load();
+    // One that was made by the keeper before goes on.
+    if (header_.daemon.load() < 0) {
+      if (MakeDaemon(number) == Role::kDaemon) return number;
+      if (child_ < 0) {
+        const Status status = Status::System(errno, "another daemon");
+        options_.told(status.message());
+        EndWith(3);
+      }
+    }
+    ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
+    const End end = AwaitEnd();
+    CloseIn(header_.daemon);
+    child_ = -1;
+    if (header_.ended.load() != 0 || (number == 0 && end.exited)) {
+      EndWith(end.exited ? end.status : 3);
+    }
+    header_.died_ns.store(MonotonicNs());
+    header_.successions.fetch_add(1);
+    // Whoever kills it before it serves may do so for as long as he likes.
+    in_vain_ = header_.served.load() != 0 ? 0 : in_vain_ + (end.by != SIGKILL);
+    if (end.by != SIGKILL) {
+      header_.crashes.fetch_add(1);
+      CountCrash();
+      if (crashes_.TooMany(MonotonicNs())) {
+        DoLess("daemons crash again and again");
+      } else if (in_vain_ >= kMostInVain ||
+                 // Whatever it is in the traces that it crashes at.
+                 (in_vain_ != 0 && header_.tracing.load() == Tracing::kEnds)) {
+        DoLess("no daemon comes to serve any more");
+      }
+    }
+  }
+}
+
+Keeper::Role Keeper::MakeDaemon(uint32_t number) {
+  header_.served.store(0);
+  header_.faulted.store(0);
+  header_.gave_up.store(0);
+  child_ = CloneWithFiles(&header_.daemon);
+  if (child_ != 0) return Role::kKeeper;
+  ::prctl(PR_SET_NAME, name_.data(), 0, 0, 0);
+  passed_.Restore();
+  if (!oom_score_before.empty()) WriteOomScore(oom_score_before);
+  if (number == 0) return Role::kDaemon;
+  if (Status s = descriptors_.Restore(area_); !s.ok()) {
+    options_.told(s.message());
+    header_.gave_up.store(1);
+    ::_exit(3);
+  }
+  return Role::kDaemon;
+}
+
+// Goes on in both: in the spare, when it has become the keeper.
+void Keeper::MakeSpare() {
+  while (true) {
+    const pid_t keeper = ::getpid();
+    spare_ = CloneWithFiles(nullptr);
+    if (spare_ != 0) return;
+    Block(kKeeperEnds);
+    ::prctl(PR_SET_NAME, "tracefs-spare", 0, 0, 0);
+    ::prctl(PR_SET_PDEATHSIG, kKeeperEnds, 0, 0, 0);
+    spare_ = -1;
+    child_ = -1;
+    if (::getppid() == keeper) AwaitKeepersEnd();
+    ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+    // It ended before there was a mount, or in order.
+    if (header_.init_size.load() == 0 || header_.ended.load() != 0) {
+      EndWith(3);
+    }
+    CloseIn(header_.keeper);
+    header_.keeper.store(
+        static_cast<int32_t>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    header_.keepers.fetch_add(1);
+  }
+}
+
+void Keeper::AwaitKeepersEnd() {
+  const pid_t keeper = ::getppid();
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, kKeeperEnds);
+  while (::getppid() == keeper) {
+    siginfo_t info;
+    // Anybody may send it.
+    ::sigwaitinfo(&set, &info);
+  }
+}
+
+bool Keeper::ReapSpare() {
+  if (spare_ <= 0 || ::waitpid(spare_, nullptr, WNOHANG) != spare_) {
+    return false;
+  }
+  spare_ = -1;
+  MakeSpare();
+  return true;
+}
+
+End Keeper::AwaitEnd() {
+  for (;;) {
+    if (child_ > 0) {
+      int status = 0;
+      const pid_t ended = ::waitpid(child_, &status, WNOHANG);
+      if (ended == child_ && WIFEXITED(status)) {
+        return {.exited = true, .status = WEXITSTATUS(status)};
+      }
+      if (ended == child_) return {.by = WTERMSIG(status)};
+    }
+    pollfd daemon = {header_.daemon.load(), POLLIN, 0};
+    const bool ended = ::poll(&daemon, 1, 0) > 0;
+    if (child_ < 0 && (ended || daemon.fd < 0)) return EndOfOther();
+    if (ended) daemon.fd = -1;
+    // Returns in the spare, too, once that is the keeper.
+    if (ReapSpare()) continue;
+    passed_.Await(&daemon, [this](int signal) {
+      if (child_ > 0) {
+        ::kill(child_, signal);
+      } else {
+        ::syscall(SYS_pidfd_send_signal, header_.daemon.load(), signal, nullptr,
+                  0);
+      }
+    });
+  }
+}
+
+// Of a daemon that was no child: what it has left in the area.
+End Keeper::EndOfOther() const {
+  if (header_.ended.load() != 0) return {.exited = true, .status = 0};
+  if (header_.gave_up.load() != 0) return {.exited = true, .status = 3};
+  return {.by = header_.faulted.load() != 0 ? SIGSEGV : SIGKILL};
+}
+
+void Keeper::CountCrash() {
+  const uint32_t faulted = header_.faulted.load();
+  for (size_t i = 1; i < Area::kSlots; ++i) {
+    if (faulted != 0 && faulted != Header::kSomeFault && faulted != i + 1) {
+      continue;
+    }
+    Outcome& now = area_.slot(i).now;
+    if (now.unique.load() != 0) now.crashes.fetch_add(1);
+  }
+}
+
+void Keeper::DoLess(const std::string& why) {
+  const Tracing before = header_.tracing.load();
+  if (before == Tracing::kOff || !options_.goes_on_untraced) {
+    options_.told(why);
+    EndWith(3);
+  }
+  header_.tracing.store(before == Tracing::kOn ? Tracing::kEnds
+                                               : Tracing::kOff);
+  crashes_.Forget();
+  in_vain_ = 0;
+}
+
+void Keeper::EndWith(int status) {
+  if (spare_ > 0) ::kill(spare_, SIGKILL);
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
   }
   ::_exit(status);
-}
-
-// What the requests are that were being served when a daemon crashed.
-void CountCrash(Area& area) {
-  for (size_t i = 1; i < Area::kSlots; ++i) {
-    Outcome& now = area.slot(i).now;
-    if (now.unique.load() != 0) now.crashes.fetch_add(1);
-  }
 }
 
 }  // namespace
@@ -106,68 +359,15 @@ void ProtectFromOomKiller() {
   WriteOomScore("-1000");
 }
 
-bool KeeperLives() {
-  return keeper_of_daemon != 0 && ::getppid() == keeper_of_daemon;
+bool KeeperLives(const Area& area) {
+  pollfd keeper = {area.header().keeper.load(), POLLIN, 0};
+  return keeper.fd >= 0 && ::poll(&keeper, 1, 0) == 0;
 }
 
-Result<uint32_t> BecomeKeeper(
-    Area& area, const std::function<void(const std::string&)>& told) {
+Result<uint32_t> BecomeKeeper(Area& area, const KeeperOptions& options) {
   Descriptors descriptors;
   if (Status s = descriptors.Keep(); !s.ok()) return s;
-  sigset_t before;
-  const sigset_t signals = PassedOn();
-  ::pthread_sigmask(SIG_BLOCK, &signals, &before);
-  Header& header = area.header();
-  Crashes crashes;
-  const pid_t self = ::getpid();
-  std::array<char, 16> name{};
-  ::prctl(PR_GET_NAME, name.data(), 0, 0, 0);
-  for (uint32_t in_vain = 0;;) {
-    header.served.store(0);
-    const uint32_t number = header.successions.load();
-    const pid_t daemon = CloneWithFiles();
-    if (daemon == 0) {
-      keeper_of_daemon = self;
-      ::prctl(PR_SET_NAME, name.data(), 0, 0, 0);
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      if (!oom_score_before.empty()) WriteOomScore(oom_score_before);
-      if (number != 0) {
-        if (Status s = descriptors.Restore(area); !s.ok()) {
-          told(s.message());
-          ::_exit(3);
-        }
-      }
-      return number;
-    }
-    if (daemon < 0) {
-      const Status status = Status::System(errno, "another daemon");
-      if (number == 0) return status;
-      told(status.message());
-      EndWith(3);
-    }
-    if (number == 0) ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
-    const int status = AwaitEnd(daemon);
-    const int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    // Whoever kills it before it serves may do so for as long as he likes.
-    in_vain = header.served.load() != 0 ? 0 : in_vain + (by != SIGKILL);
-    if (in_vain >= kMostInVain) {
-      told("no daemon comes to serve any more");
-      EndWith(3);
-    }
-    if (header.ended.load() != 0 || (number == 0 && WIFEXITED(status))) {
-      EndWith(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
-    }
-    header.died_ns.store(MonotonicNs());
-    header.successions.fetch_add(1);
-    if (by != SIGKILL) {
-      header.crashes.fetch_add(1);
-      CountCrash(area);
-      if (crashes.TooMany(MonotonicNs())) {
-        told("daemons crash again and again");
-        EndWith(3);
-      }
-    }
-  }
+  return Keeper(area, descriptors, options).Run();
 }
 
 }  // namespace tracefs::survive

@@ -10,12 +10,15 @@
 //
 // All that it does: waits; passes signals on; makes another copy of itself when
 // the daemon was killed. It ends with a daemon that ends by itself, and with
-// the same status, and also if daemons crash again and again: then the
-// connection closes, and what happens is what happens to a mount without a
-// keeper. The OOM killer does not take it.
+// the same status. Where daemons crash again and again, it has the next one
+// serve without traces, or ends where that must not be, or where that crashes
+// again and again, too: then the connection closes, and what happens is what
+// happens to a mount without a keeper. The OOM killer does not take it.
 //
-// If the keeper itself dies, the daemon goes on, and says so: it has no keeper
-// any more.
+// One more copy of it, the spare, only waits for the keeper's end. It is then
+// the keeper, and has a spare of its own. The daemon that is there is no child
+// of that one, which knows only that it has ended; what of, the area says. If
+// keeper and spare are killed at once, the daemon goes on without.
 #pragma once
 
 #include <sys/types.h>
@@ -33,18 +36,25 @@ namespace tracefs::survive {
 // While it has CAP_SYS_RESOURCE.
 void ProtectFromOomKiller();
 
+struct KeeperOptions {
+  // A mount whose daemons crash again and again goes on without traces.
+  bool goes_on_untraced = true;
+  // For the log: why the mount ends. Called in the keeper.
+  std::function<void(const std::string&)> told;
+};
+
 // Becomes a keeper, and returns in each daemon: how many there were before it.
 // In a later one all descriptors are as they were when this was called, and
 // those of the records in `area` besides. With one thread, and its signals
-// blocked. `told`: called in the keeper for its log.
-Result<uint32_t> BecomeKeeper(
-    Area& area, const std::function<void(const std::string&)>& told);
+// blocked.
+Result<uint32_t> BecomeKeeper(Area& area, const KeeperOptions& options);
 
-// In a daemon: whether its keeper is still there.
-bool KeeperLives();
+// In a daemon: whether it has a keeper.
+bool KeeperLives(const Area& area);
 
 // How many crashes in a minute are too many, and how many daemons in a row that
-// did not come to serve. Those killed by SIGKILL do not count.
+// did not come to serve. Those killed by SIGKILL do not count; nor do, after
+// these were too many, those before.
 inline constexpr uint32_t kMostCrashesInMinute = 10;
 inline constexpr uint32_t kMostInVain = 5;
 

@@ -187,20 +187,6 @@ class Succession:
         expect_equal(mount.messages().count("another daemon serves it"), 3,
                      "messages")
 
-    def crashes(self):
-        """A daemon that crashes again and again is given up."""
-        _, _, _, mount = self.mount()
-        for _ in range(20):
-            before = daemon_of(mount)
-            if before is None:
-                break
-            os.kill(before, signal.SIGSEGV)
-            wait_until(lambda: daemon_of(mount) != before, "its end")
-            time.sleep(0.1)
-        wait_until(lambda: mount.process.poll() is not None, "the end")
-        wait_until(lambda: not mount.is_mounted(), "the mount goes")
-        expect("crash again and again" in mount.messages(), mount.messages())
-
     def refusals(self):
         """What it cannot go with is refused with a sentence."""
         source = self.suite.folder("refused", "source")
@@ -257,29 +243,6 @@ class Succession:
         mount.wait(0)
         expect(not mount.is_mounted(), "it is still mounted")
 
-    def both_killed(self):
-        """Without keeper and daemon it goes away as any mount does."""
-        _, _, _, mount = self.mount()
-        daemon = daemon_of(mount)
-        os.kill(mount.pid, signal.SIGKILL)
-        os.kill(daemon, signal.SIGKILL)
-        mount.process.wait()
-        wait_until(lambda: not mount.is_mounted(),
-                   "the watchdog takes the mount away")
-
-    def keeper_killed(self):
-        """The daemon goes on, and says so."""
-        _, point, _, mount = self.mount()
-        daemon = daemon_of(mount)
-        os.kill(mount.pid, signal.SIGKILL)
-        mount.process.wait()
-        wait_until(lambda: "would start another daemon is gone"
-                   in mount.messages(), "a message")
-        os.mkdir(os.path.join(point, "a"))
-        os.kill(daemon, signal.SIGKILL)
-        wait_until(lambda: not mount.is_mounted(),
-                   "the watchdog takes the mount away")
-
 
 def arguments(parser):
     parser.add_argument("--seconds", type=float, default=8)
@@ -294,12 +257,9 @@ def main():
     suite.run("ends in order after a death", cases.ends_in_order)
     suite.run("unmounted while there is no daemon", cases.unmounted_meanwhile)
     suite.run("it is told", cases.told)
-    suite.run("crashes again and again", cases.crashes)
     suite.run("refusals", cases.refusals)
     suite.run("killed under load, auto", cases.killed_under_load, "auto")
     suite.run("killed under load, exact", cases.killed_under_load, "exact")
-    suite.run("keeper and daemon killed", cases.both_killed)
-    suite.run("keeper killed", cases.keeper_killed)
     suite.finish()
 
 

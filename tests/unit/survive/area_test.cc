@@ -128,6 +128,20 @@ TEST_F(AreaTest, RemembersTheLatest) {
   EXPECT_EQ(count, 1);
 }
 
+TEST_F(AreaTest, AThreadThatHandsARequestOnLeavesItsCrashesToTheOther) {
+  Outcome crashed{};
+  crashed.unique.store(5);
+  crashed.crashes.store(2);
+  area_->Remember(crashed);
+  Live([&] {
+    area_->Begin(5 | kSentAgain);
+    area_->Offer();
+    area_->Leave();
+    area_->Begin(5 | kSentAgain);
+  });
+  EXPECT_EQ(Dead().now.crashes, 2U);
+}
+
 TEST_F(AreaTest, KnowsWhatARequestHasCounted) {
   Live([&] {
     const uint32_t a = area_->TakeNode();

@@ -419,6 +419,10 @@ Result<std::string> StatsText(std::string_view json) {
             DurationText(survival.Number("longest_gap_ns")) +
             "; what came of " + CountText(survival.Number("doubts")) +
             " requests was inferred\n";
+    if (!survival.IsTrue("tracing")) {
+      text += "daemons crashed " + CountText(survival.Number("crashes")) +
+              " times: the traces have ended\n";
+    }
   }
   for (const Json& j : answer.List("tracers")) {
     const Reader tracer(j);
