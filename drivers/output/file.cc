@@ -4,17 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <deque>
 #include <utility>
 
+#include "drivers/output/lasting_parts.h"
 #include "drivers/output/trace_file.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/format/marks.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 namespace {
@@ -55,20 +58,26 @@ class File final : public OutputDriver {
     full_ = identity.full;
     preamble_ = identity.preamble;
     serial_ = identity.serial;
-    bytes_ = identity.bytes;
-    if (identity.resume_at != 0) {
-      begun_ = true;
-      return file_->Resume(identity.resume_at);
-    }
+    survives_ = identity.survives;
+    if (identity.resumes) return GoOn();
+    if (survives_ != nullptr) survives_->fd = -1;
     std::string mark;
     if (options_.rotation.any()) {
       name_ = folder_->base();
+      if (survives_ != nullptr) {
+        if (!parts_.Make(&survives_->memory)) {
+          return Status::Invalid(QuotedTraceFile(options_.path) +
+                                 ": there is no memory that survives the "
+                                 "daemon for what its parts are");
+        }
+        parts_.Note(0, {.number = 0, .id = id_});
+      }
       mark = BeginPart(/*first_block=*/1, /*link_before=*/0);
     }
     file_->Reserve(preamble_.size() + mark.size());
     const Status begun = file_->Append({AsBytes(preamble_), AsBytes(mark)});
     begun_ = begun.ok();
-    NoteBytes();
+    NoteState();
     return begun;
   }
 
@@ -86,6 +95,11 @@ class File final : public OutputDriver {
       if (info.sequence == 0) {
         head_ =
             std::string(AsText(frame_header)) + std::string(AsText(payload));
+        if (parts_.there() && !parts_.NoteHead(head_)) {
+          return Status::Invalid(QuotedTraceFile(options_.path) +
+                                 ": what each of its parts would begin with is "
+                                 "too long to be kept for a later daemon");
+        }
       } else if (!info.last && IsDue(needed, info)) {
         BeginNextFile(info);
       }
@@ -96,22 +110,110 @@ class File final : public OutputDriver {
     if (Status s = file_->Append({frame_header, payload}); !s.ok()) {
       return Refused(std::move(s));
     }
-    NoteBytes();
     // A feed has no frames, and is never in several files.
     if (options_.rotation.any()) link_.Add(CrcOf(frame_header));
     if (info.sequence != 0) ++blocks_;
     events_ += info.events;
+    NoteState();
     if (info.under_way != 0) KeepRoom(info);
     return Status::Ok();
   }
 
+  // What a later process would not come back to.
+  void Noted() override { Leave(); }
   Status Flush() override { return Status::Ok(); }
-  Status Release() override { return file_->Close(options_.sync); }
+  Status Release() override {
+    Leave();
+    return file_->Close(options_.sync);
+  }
   size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
 
  private:
-  void NoteBytes() const {
-    if (bytes_ != nullptr) bytes_->store(file_->size());
+  // For a later process.
+  void NoteState() const {
+    if (survives_ == nullptr) return;
+    survives_->bytes = file_->size();
+    survives_->part = part_;
+    survives_->oldest = part_ - older_.size();
+    survives_->next_number = next_number_;
+    survives_->blocks = blocks_;
+    survives_->events = events_;
+    survives_->began_ns = began_ns_;
+    survives_->link = link_.value();
+    if (part_ != 0) survives_->fd = file_->fd();
+  }
+
+  // Where another process had stopped.
+  Status GoOn() {
+    begun_ = true;
+    const survive::OutputState& state = *survives_;
+    if (!options_.rotation.any()) return file_->Resume(state.bytes);
+    if (!parts_.Find(state.memory)) {
+      return Status::SystemSaid(
+          EUCLEAN, QuotedTraceFile(options_.path) +
+                       ": what the daemon before has left about its parts is "
+                       "wrong");
+    }
+    head_ = parts_.head();
+    part_ = state.part;
+    next_number_ = state.next_number;
+    blocks_ = state.blocks;
+    events_ = state.events;
+    began_ns_ = state.began_ns;
+    link_ = format::PartLink(state.link);
+    const auto name_of = [this](const LastingParts::Part& part) {
+      return part.number == 0 ? folder_->base()
+                              : folder_->Numbered(part.number);
+    };
+    for (uint64_t p = std::min(state.oldest, part_); p < part_; ++p) {
+      if (part_ - p >= LastingParts::kMost) continue;
+      older_.emplace_back(name_of(parts_.Get(p)), parts_.Get(p).id);
+    }
+    const LastingParts::Part now = parts_.Get(part_);
+    name_ = name_of(now);
+    id_ = now.id;
+    if (state.fd >= 0) {
+      file_ = std::make_unique<TraceFile>(
+          UniqueFd(state.fd), QuotedTraceFile(folder_->PathOf(name_)));
+      if (options_.changed) options_.changed(id_, true);
+    }
+    RemoveBegun();
+    if (Status s = file_->Resume(state.bytes); !s.ok()) return s;
+    RemoveOld();
+    return Status::Ok();
+  }
+
+  // The other process may have begun the next part, and not come to write a
+  // block into it.
+  void RemoveBegun() {
+    LastingParts::Part next = parts_.Get(part_ + 1);
+    if (next.number < next_number_) return;
+    const std::string name = folder_->Numbered(next.number);
+    if (next.id == OutputFileId{}) {
+      // Made and not noted. One of somebody else is not empty.
+      const UniqueFd there = folder_->Find(name, O_PATH);
+      struct stat st;
+      if (!there || ::fstat(there.get(), &st) != 0 || st.st_size != 0) return;
+      next.id = {st.st_dev, st.st_ino};
+    }
+    folder_->Remove(name, next.id);
+  }
+
+  // The part before is done with.
+  void Leave() {
+    if (left_ == nullptr) return;
+    if (Status s = left_->Close(options_.sync); !s.ok()) TellOnce(s);
+    left_.reset();
+    RemoveOld();
+  }
+
+  void RemoveOld() {
+    while (options_.rotation.keep != 0 &&
+           older_.size() >= options_.rotation.keep) {
+      folder_->Remove(older_.front().first, older_.front().second);
+      older_.pop_front();
+    }
+    if (survives_ != nullptr) survives_->oldest = part_ - older_.size();
   }
   // Says whether there is room for what may still come, before it comes.
   void KeepRoom(const BlockInfo& info) {
@@ -129,7 +231,7 @@ class File final : public OutputDriver {
   bool IsDue(uint64_t bytes, const BlockInfo& info) {
     const Rotation& r = options_.rotation;
     const uint64_t now = MonotonicNs();
-    if (blocks_ == 0 || now < retry_ns_) return false;
+    if (blocks_ == 0 || now < retry_ns_ || left_ != nullptr) return false;
     return (r.bytes != 0 && file_->size() + bytes > r.bytes) ||
            (r.age_ns != 0 && now - began_ns_ >= r.age_ns) ||
            (r.events != 0 && events_ + info.events > r.events);
@@ -155,7 +257,9 @@ class File final : public OutputDriver {
     Result<UniqueFd> fd = Status();
     // A number that is taken belongs to another trace.
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      name = folder_->Numbered(next_number_++);
+      name = folder_->Numbered(next_number_);
+      if (parts_.there()) parts_.Note(part_ + 1, {.number = next_number_});
+      ++next_number_;
       fd = folder_->Make(name, OpenFlags(options_), &id);
       if (fd.ok() || fd.status().error() != EEXIST) break;
     }
@@ -163,6 +267,9 @@ class File final : public OutputDriver {
       retry_ns_ = MonotonicNs() + kNsPerSecond;
       TellOnce(fd.status().Prefixed("the trace goes on in the file before"));
       return;
+    }
+    if (parts_.there()) {
+      parts_.Note(part_ + 1, {.number = next_number_ - 1, .id = id});
     }
     auto next = std::make_unique<TraceFile>(
         *std::move(fd), QuotedTraceFile(folder_->PathOf(name)));
@@ -194,20 +301,15 @@ class File final : public OutputDriver {
         FrameKind::kPartEnd, serial_,
         {.part = part_ - 1, .block = first_block, .link = link_so_far.value()});
     status = file_->Append({AsBytes(end)});
-    const Status closed = file_->Close(options_.sync);
-    if (status.ok()) status = closed;
     if (!status.ok()) TellOnce(status);
+    left_ = std::move(file_);
     if (options_.changed) {
       options_.changed(id, true);
       options_.changed(id_, false);
     }
     older_.emplace_back(std::exchange(name_, name), std::exchange(id_, id));
     file_ = std::move(next);
-    while (options_.rotation.keep != 0 &&
-           older_.size() >= options_.rotation.keep) {
-      folder_->Remove(older_.front().first, older_.front().second);
-      older_.pop_front();
-    }
+    if (survives_ == nullptr) Leave();
   }
 
   Status Refused(Status status) {
@@ -233,7 +335,7 @@ class File final : public OutputDriver {
   bool reported_ = false;
   OutputFull full_;
   bool said_full_ = false;
-  std::atomic<uint64_t>* bytes_ = nullptr;  // may be null
+  survive::OutputState* survives_ = nullptr;  // may be null
 
   // For rotation.
   std::string preamble_;
@@ -242,6 +344,9 @@ class File final : public OutputDriver {
   uint64_t part_ = 0;
   uint64_t next_number_ = 1;
   std::deque<std::pair<std::string, OutputFileId>> older_;
+  // The part before, as long as another process may have to go on there.
+  std::unique_ptr<TraceFile> left_;
+  LastingParts parts_;
   uint64_t retry_ns_ = 0;
   // This part's.
   format::PartLink link_;

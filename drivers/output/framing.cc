@@ -22,6 +22,7 @@ class Framing final : public OutputFilter {
     return driver_->Write(header, block, info);
   }
 
+  void Noted() override { driver_->Noted(); }
   Status Flush() override { return driver_->Flush(); }
   Status Release() override { return driver_->Release(); }
   size_t PreferredBlockSize() const override {

@@ -1,10 +1,15 @@
 #include "filters/output/checksum.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "filters/output/payload_filter.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/crc32c.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 namespace {
@@ -67,10 +72,15 @@ class ChecksumFilter final : public PayloadFilter {
     if (!tagger.ok()) return tagger.status();
     tagger_ = *std::move(tagger);
     serial_ = identity.serial;
+    survives_ = identity.survives;
     head_.algorithm = options_.algorithm;
     head_.heartbeat_ms = options_.heartbeat_ms;
     head_.link = LinkOf(AsBytes(identity.preamble));
-    if (options_.seal) {
+    if (options_.seal && identity.resumes) {
+      // The epoch of the process before: another would not prove that these
+      // blocks were written then.
+      if (Status s = LoadKeys(); !s.ok()) return s;
+    } else if (options_.seal) {
       const Result<SealState::Epoch> epoch = options_.seal->Take();
       if (!epoch.ok()) return epoch.status();
       head_.forward = true;
@@ -84,7 +94,55 @@ class ChecksumFilter final : public PayloadFilter {
       head_.has_signature = true;
       head_.sign_id = IdOfKey(options_.signer->public_key());
     }
+    if (identity.resumes) {
+      head_.previous = survives_->previous;
+      head_.link = survives_->hash;
+      written_ = survives_->tagged;
+      // It may have died before it had put this.
+      if (AnchorDue(written_ - 1)) Anchor(head_.previous, /*last=*/false);
+    }
     return Status::Ok();
+  }
+
+  Status LoadKeys() {
+    std::optional<KeyTreeWriter> keys = KeyTreeWriter::Load(
+        {survives_->keys.data(),
+         std::min<size_t>(survives_->key_bytes, survives_->keys.size())});
+    if (!keys) {
+      return Status::SystemSaid(EUCLEAN,
+                                "what the daemon before has left about the "
+                                "keys of a seal is wrong");
+    }
+    block_keys_ = *std::move(keys);
+    head_.forward = true;
+    head_.epoch = survives_->epoch;
+    std::copy_n(survives_->key_id.begin(), head_.key_id.size(),
+                head_.key_id.begin());
+    return Status::Ok();
+  }
+
+  // For a later process.
+  void NoteState() {
+    survives_->previous = head_.previous;
+    survives_->hash = head_.link;
+    survives_->tagged = written_;
+    survives_->epoch = head_.epoch;
+    std::ranges::copy(head_.key_id, survives_->key_id.begin());
+    if (!block_keys_) return;
+    std::string text;
+    text.reserve(KeyTreeWriter::kMaxSavedBytes);
+    block_keys_->Save(&text);
+    std::ranges::copy(text, survives_->keys.begin());
+    survives_->key_bytes = text.size();
+    ::explicit_bzero(text.data(), text.size());
+  }
+
+  bool AnchorDue(uint64_t block) const {
+    return options_.anchor && block % options_.anchor_every == 0;
+  }
+  void Anchor(uint64_t block, bool last) {
+    options_.anchor->Put(
+        {.serial = serial_, .block = block, .last = last, .hash = head_.link});
   }
 
   Result<ByteSpan> Encode(ByteSpan block, const BlockInfo& info) override {
@@ -133,14 +191,19 @@ class ChecksumFilter final : public PayloadFilter {
     head_.previous = info.sequence;
     head_.link = own_link_;
     if (block_keys_) block_keys_->ForgetBelow(info.sequence + 1);
-    if (options_.anchor &&
-        (written_ % options_.anchor_every == 0 || info.last)) {
-      options_.anchor->Put({.serial = serial_,
-                            .block = info.sequence,
-                            .last = info.last,
-                            .hash = own_link_});
-    }
+    anchor_last_ = options_.anchor && info.last;
+    anchor_due_ = AnchorDue(written_) || anchor_last_;
     ++written_;
+    if (survives_ == nullptr) {
+      OnNoted();
+    } else {
+      NoteState();
+    }
+  }
+
+  // The block will not be made once more: another would have another hash.
+  void OnNoted() override {
+    if (std::exchange(anchor_due_, false)) Anchor(head_.previous, anchor_last_);
   }
 
   void End() override {
@@ -157,6 +220,9 @@ class ChecksumFilter final : public PayloadFilter {
   ChecksumHead head_;  // of the next block
   Digest own_link_{};  // of the block made last
   uint64_t written_ = 0;
+  bool anchor_due_ = false;
+  bool anchor_last_ = false;
+  survive::OutputState* survives_ = nullptr;  // may be null
   Scratch memory_;
 };
 

@@ -20,6 +20,10 @@ class PayloadFilter : public OutputFilter {
 
   Status Initialize(const TraceIdentity& identity) final;
   Status Write(ByteSpan block, const BlockInfo& info) final;
+  void Noted() final {
+    OnNoted();
+    next_->Noted();
+  }
   Status Flush() final { return next_->Flush(); }
   Status Release() final;
   size_t PreferredBlockSize() const final;
@@ -32,6 +36,7 @@ class PayloadFilter : public OutputFilter {
   virtual Result<ByteSpan> Encode(ByteSpan block, const BlockInfo& info) = 0;
   // The payload made last was taken by the next stage.
   virtual void Accepted(const BlockInfo&) {}
+  virtual void OnNoted() {}
   virtual void End() {}
 
  private:

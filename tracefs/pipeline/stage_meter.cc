@@ -24,6 +24,7 @@ class StageMeter final : public OutputFilter {
     if (!status.ok()) counters_.refused.Add(1);
     return status;
   }
+  void Noted() override { next_->Noted(); }
   Status Flush() override { return next_->Flush(); }
   Status Release() override { return next_->Release(); }
   size_t PreferredBlockSize() const override {

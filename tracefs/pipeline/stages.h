@@ -20,6 +20,7 @@
 #include "tracefs/event/verdict.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -170,11 +171,12 @@ struct TraceIdentity {
   // For stages that hand blocks on later; may be empty.
   BlockLost lost = nullptr;
   OutputFull full = nullptr;
-  // Not 0: the output goes on behind so many bytes, which hold the beginning of
-  // the trace; what is there beyond them goes.
-  uint64_t resume_at = 0;
-  // If not null, the output keeps here how many bytes it holds.
-  std::atomic<uint64_t>* bytes = nullptr;
+  // If not null, each stage keeps here what a later process goes on with, and
+  // is told (Noted) when that would.
+  survive::OutputState* survives = nullptr;
+  // Whether this one goes on with what is there. What the output has beyond
+  // that goes: it is written once more.
+  bool resumes = false;
 };
 
 // How full the queue of a stage is.
@@ -201,6 +203,9 @@ class OutputFilter {
   // does not end the filter: the next block may fit again. A filter that drops
   // by its own policy fails with DroppedStatus (loss.h).
   virtual Status Write(ByteSpan block, const BlockInfo& info) = 0;
+  // TraceIdentity::survives was noted as it is: what was written up to now
+  // will not be written once more. Passed on to the next stage.
+  virtual void Noted() {}
   // Passes buffered data on, down to the driver. Fails if any of it could not
   // be written.
   virtual Status Flush() = 0;
@@ -223,6 +228,7 @@ class OutputDriver {
   // output as it was, so that it ends with a whole frame.
   virtual Status Write(ByteSpan frame_header, ByteSpan payload,
                        const BlockInfo& info) = 0;
+  virtual void Noted() {}
   virtual Status Flush() = 0;
   virtual Status Release() = 0;
   virtual size_t PreferredBlockSize() const = 0;

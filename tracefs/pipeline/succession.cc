@@ -3,6 +3,8 @@
 // (left_blocks.cc).
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/common_clock.h"
@@ -13,6 +15,16 @@
 namespace tracefs {
 
 using survive::Area;
+using survive::OutputState;
+
+namespace {
+
+void Copy(const OutputState& from, OutputState* to) {
+  const size_t bytes = std::min<size_t>(from.key_bytes, from.keys.size());
+  std::memcpy(to, &from, offsetof(OutputState, keys) + bytes);
+}
+
+}  // namespace
 
 void Tracer::NoteState(bool ended) {
   if (parts_.survives == nullptr) return;
@@ -21,7 +33,7 @@ void Tracer::NoteState(bool ended) {
   survive::TraceState& state = record.states[turn % 2];
   state.sequence = next_sequence_;
   state.ended = ended ? 1 : 0;
-  state.bytes = record.output_bytes.load(std::memory_order_relaxed);
+  Copy(record.output, &state.output);
   state.recorded = recorded_.Get();
   static_assert(kLossReasonCount <= std::tuple_size_v<decltype(state.lost)>);
   static_assert(kOpCount <=
@@ -35,12 +47,19 @@ void Tracer::NoteState(bool ended) {
     }
   }
   record.turns.store(turn, std::memory_order_release);
+  // They lead to the keys of blocks that are written.
+  survive::TraceState& before = record.states[(turn + 1) % 2];
+  if (before.output.key_bytes != 0) {
+    ::explicit_bzero(before.output.keys.data(), before.output.keys.size());
+  }
+  parts_.output->Noted();
 }
 
 Status Tracer::Continue(TraceIdentity identity) {
-  const survive::TraceRecord& record = *parts_.survives;
-  const survive::TraceState state = record.states[record.turns.load() % 2];
-  identity.resume_at = state.bytes;
+  survive::TraceRecord& record = *parts_.survives;
+  const survive::TraceState& state = record.states[record.turns.load() % 2];
+  Copy(state.output, &record.output);
+  identity.resumes = true;
   if (Status s = parts_.output->Initialize(identity); !s.ok()) return s;
   clock_ = CommonClockPair();
   next_sequence_ = state.sequence;

@@ -165,7 +165,7 @@ Status Tracer::Start() {
     output_full_.store(full, std::memory_order_relaxed);
   };
   if (parts_.survives != nullptr) {
-    identity.bytes = &parts_.survives->output_bytes;
+    identity.survives = &parts_.survives->output;
     if (parts_.survives->turns.load() != 0) {
       return Continue(std::move(identity));
     }

@@ -14,6 +14,9 @@ namespace {
 
 Area* area_of_process = nullptr;
 
+// Of Header::blocks; 1: a block.
+constexpr uint8_t kHeld = 2;
+
 }  // namespace
 
 // Gives the slot back when the thread ends.
@@ -96,6 +99,19 @@ void* Area::TakeBlock() {
 void Area::GiveBlock(void* block) {
   const auto at = static_cast<size_t>(static_cast<std::byte*>(block) - blocks_);
   header_->blocks[at / kBlockBytes].store(0);
+}
+
+uint64_t Area::Hold(void* place) {
+  const auto at = static_cast<size_t>(static_cast<std::byte*>(place) - blocks_);
+  header_->blocks[at / kBlockBytes].store(kHeld);
+  return at / kBlockBytes;
+}
+
+void* Area::Held(uint64_t number) {
+  if (number >= Header::kBlocks || header_->blocks[number].load() != kHeld) {
+    return nullptr;
+  }
+  return blocks_ + number * kBlockBytes;
 }
 
 void Area::ForgetLeftBlocks() {
@@ -186,7 +202,7 @@ void Area::FindFree() {
     if (slots_[i].used.load() != 0) left_slots_.push_back(&slots_[i]);
   }
   for (size_t i = 0; i < Header::kBlocks; ++i) {
-    if (header_->blocks[i].load() != 0) {
+    if (header_->blocks[i].load() == 1) {
       left_blocks_.push_back(blocks_ + i * kBlockBytes);
     }
   }

@@ -108,20 +108,42 @@ struct WorkSlot {
   std::array<Counted, kMostCounts> counted;
 };
 
+// What the stages of an output go on with, each with its own members.
+struct OutputState {
+  uint64_t bytes;  // of the file
+  // A file in parts, of which one is written.
+  uint64_t part;
+  uint64_t oldest;  // part that is kept
+  uint64_t next_number;
+  uint64_t blocks, events, began_ns;  // the part's
+  uint64_t memory;  // the place for a block that its parts have, plus 1
+  uint32_t link;
+  int32_t fd;  // -1: the one that it was opened with
+  // Checksums.
+  uint64_t previous;  // block
+  uint64_t tagged;    // blocks
+  uint64_t epoch;
+  std::array<std::byte, 32> hash;
+  std::array<std::byte, 32> key_id;
+  // Seeds of the keys of blocks to come. Last: only what is used is copied.
+  uint64_t key_bytes;
+  std::array<char, 8400> keys;
+};
+
 // Where a trace stands: of a block that was written, or two of them, of which
 // one is whole at any moment.
 struct TraceState {
   uint64_t sequence;  // of the next block
   uint64_t ended;     // 1: the trace has its end
-  uint64_t bytes;     // of the output
   uint64_t recorded;
   std::array<uint64_t, 16> lost;                  // by reason, as reported
   std::array<std::array<uint64_t, 64>, 2> by_op;  // [1]: "before" messages
+  OutputState output;
 };
 struct TraceRecord {
-  std::atomic<uint32_t> turns;         // the state is [turns % 2]; 0: none yet
-  std::atomic<uint64_t> output_bytes;  // as the output says it itself
+  std::atomic<uint32_t> turns;  // the state is [turns % 2]; 0: none yet
   std::array<TraceState, 2> states;
+  OutputState output;  // as its stages have it, for the next state
 };
 
 // What daemons do about traces, where one after the other has crashed.
@@ -206,6 +228,10 @@ class Area {
   // A place for a block that a later daemon finds; null: there is none.
   void* TakeBlock();
   void GiveBlock(void* block);
+  // It is no block: it stays whatever daemons come. Its number, and where it
+  // is then.
+  uint64_t Hold(void* place);
+  void* Held(uint64_t number);
   bool IsBlock(const void* at) const {
     return at >= blocks_ && at < blocks_ + Header::kBlocks * kBlockBytes;
   }

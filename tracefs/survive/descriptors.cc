@@ -91,6 +91,18 @@ Named NamedIn(Area& area) {
   return named;
 }
 
+// Files that traces have gone on in since they began, by number.
+std::unordered_map<int, int32_t*> PartsOfTraces(Area& area) {
+  std::unordered_map<int, int32_t*> parts;
+  for (TraceRecord& trace : area.header().traces) {
+    const uint32_t turns = trace.turns.load();
+    if (turns == 0) continue;
+    int32_t& fd = trace.states[turns % 2].output.fd;
+    if (fd > STDERR_FILENO) parts.emplace(fd, &fd);
+  }
+  return parts;
+}
+
 }  // namespace
 
 Status Descriptors::Keep() {
@@ -107,18 +119,23 @@ Status Descriptors::Keep() {
 Status Descriptors::Restore(Area& area) const {
   Named named = NamedIn(area);
   std::unordered_set<int> copies;
+  std::unordered_map<int, int32_t*> parts = PartsOfTraces(area);
   int highest = kFirstCopy;
   for (const auto& [number, copy] : kept_) {
     copies.insert(copy);
     highest = std::max(highest, number + 1);
   }
+  for (const auto& [number, place] : parts) copies.insert(number);
   Result<std::vector<int>> numbers = OpenNumbers();
   if (!numbers.ok()) return numbers.status();
   for (const int number : *numbers) {
     if (!named.contains(number) && !copies.contains(number)) ::close(number);
   }
   for (const auto& [number, copy] : kept_) {
-    if (const auto there = named.find(number); there != named.end()) {
+    if (const auto part = parts.find(number); part != parts.end()) {
+      *part->second = ::fcntl(number, F_DUPFD_CLOEXEC, highest);
+      if (*part->second < 0) return Status::System(errno, "moving traces");
+    } else if (const auto there = named.find(number); there != named.end()) {
       // The record first: what is not in one is closed.
       const int moved = ::fcntl(number, F_DUPFD_CLOEXEC, highest);
       if (moved < 0) return Status::System(errno, "moving descriptors");

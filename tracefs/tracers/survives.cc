@@ -1,6 +1,9 @@
 #include "tracefs/tracers/survives.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "drivers/assembly/table.h"
@@ -9,6 +12,9 @@
 
 namespace tracefs {
 namespace {
+
+constexpr std::array<std::string_view, 4> kFilters = {"compress", "columns",
+                                                      "checksum", "encrypt"};
 
 Status CannotSurvive(const Config& config, const ConfigEntry& entry,
                      const std::string& why) {
@@ -27,20 +33,16 @@ Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
   }
   for (size_t i = 0; i + 1 < tracer.output.size(); ++i) {
     const ConfigEntry& entry = tracer.output[i];
-    if (entry.name == "compress" || entry.name == "columns") continue;
+    if (std::ranges::find(kFilters, entry.name) != kFilters.end()) continue;
     return CannotSurvive(config, entry,
-                         "holds what a later daemon would not know (blocks, "
-                         "keys or the last seal); of the output filters only "
-                         "compress and columns go with it");
+                         "holds what a later daemon would not know (blocks, or "
+                         "what stands for what); of the output filters "
+                         "compress, columns, checksum and encrypt go with it");
   }
   const ConfigEntry& driver = tracer.output.back();
-  for (const char* const option :
-       {"rotate_size", "rotate_time", "rotate_count", "feed"}) {
-    if (driver.Has(option)) {
-      return CannotSurvive(config, driver,
-                           std::string("with ") + option +
-                               " cannot go on in the middle; leave it out");
-    }
+  if (driver.Has("feed")) {
+    return CannotSurvive(config, driver,
+                         "with feed cannot go on in the middle; leave it out");
   }
   if (driver.name == "file") return Status::Ok();
   return CannotSurvive(config, driver,

@@ -7,9 +7,11 @@ while users work who notice everything (restless.py).
 """
 
 import collections
+import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -21,8 +23,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from processes import children_of, name_of  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Failure, Suite, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (PATIENCE_S, Failure, Suite,  # noqa: E402
+                             decode_event, expect, expect_equal, wait_until)
 
 USERS = 4
 # What a user may have to wait for. It is a hundredth of that on a machine that
@@ -73,14 +75,14 @@ class Succession:
         self.suite = suite
         self.number = 0
 
-    def mount(self, **more):
+    def mount(self, output='file = "%s"', **more):
         self.number += 1
         base = f"case-{self.number}"
         source = self.suite.folder(base, "source", mode=0o777)
         point = self.suite.folder(base, "mnt")
         trace = self.suite.path(base, "trace")
         mount = self.suite.mount(
-            source, point, trace,
+            source, point, ("", "STR_ALL", output % trace),
             transport="dev", options=("--survive", "yes"), **more)
         return source, point, trace, mount
 
@@ -111,9 +113,15 @@ class Succession:
             done.append(said)
         return operations, longest, done
 
-    def compare(self, trace, done):
-        """All that users have done is in the trace, and nothing twice."""
-        events = self.suite.read(trace)
+    def compare(self, trace, done, dump=(), verify=()):
+        """All that users have done is in the trace, and nothing twice. `dump`
+        and `verify`: options with keys."""
+        files = sorted(glob.glob(trace + "*"))
+        read = subprocess.run(
+            [os.path.join(self.suite.bin, "tracefs-dump"), "--format", "jsonl",
+             *dump, *files], capture_output=True, check=False)
+        expect_equal(read.returncode, 0, read.stderr.decode()[-2000:])
+        events = [decode_event(line) for line in read.stdout.splitlines()]
         found = collections.Counter()
         writes = collections.Counter()
         for event in events:
@@ -134,8 +142,8 @@ class Succession:
         for i, said in enumerate(done):
             expect_equal(writes[f"user-{i}"], said["writes"],
                          f"writes of user-{i} in the trace")
-        verified = self.suite.command("tracefs-verify", trace)
-        return len(events), verified
+        self.suite.command("tracefs-verify", *verify, *files)
+        return len(events), len(files)
 
     def forgets_all(self, point):
         """Nothing is kept of what the kernel does not know any more."""
@@ -195,8 +203,7 @@ class Succession:
         file = f'file = "{self.suite.path("refused", "trace")}"'
         for filter_text, output, more in (
                 ("op = flock", file, ()),
-                ("", file + " rotate_size = 1M", ()),
-                ("", "checksum; " + file, ()),
+                ("", "async; " + file, ()),
                 ("", f'flight = "{self.suite.path("refused", "x")}" size = 64K', ()),
                 ("", file, ("--transport", "uring")),
                 ("", file, ("--sandbox", "strict"))):
@@ -210,9 +217,69 @@ class Succession:
 
     # --- cases
 
-    def killed_under_load(self, visibility):
+    def keys(self):
+        """Of a seal and of a cipher."""
+        made = self.suite.folder(f"keys-{self.number}")
+        for kind, *names in (("seal", "state", "verify"),
+                             ("sign", "sign", "public"), ("secret", "key")):
+            self.suite.command("tracefs-keygen", kind,
+                               *(os.path.join(made, name) for name in names))
+        return made
+
+    def sealed(self):
+        keys = self.keys()
+        anchors = os.path.join(keys, "anchors")
+        said = self.killed_under_load(
+            "auto",
+            f'checksum seal = forward key = "file:{keys}/state" '
+            f'sign = ed25519 sign_key = "file:{keys}/sign" '
+            f'anchor = "file:{anchors}" anchor_every = 3; '
+            'file = "%s" buf = 16K rotate_size = 512K',
+            verify=("--key", os.path.join(keys, "verify"), "--key",
+                    os.path.join(keys, "public"), "--anchors", anchors))
+        # One epoch for one trace, however many daemons wrote it.
+        with open(os.path.join(keys, "state"), encoding="ascii") as file:
+            left = [int(first) for first in re.findall(
+                r"^[0-9]+ ([0-9]+) [0-9a-f]+$", file.read(), re.M)]
+        expect_equal(min(left), 1, "the first epoch that was not taken")
+        return said
+
+    def encrypted(self):
+        key = ("--key", os.path.join(self.keys(), "key"))
+        return self.killed_under_load(
+            "auto", f'compress; encrypt key = "file:{key[1]}"; file = "%s" '
+            "buf = 16K", dump=key, verify=key)
+
+    def kept(self):
+        """Parts that are too old are removed, whichever daemon made them."""
+        _, point, trace, mount = self.mount(
+            output='file = "%s" buf = 4K rotate_count = 50 keep = 3')
+        killer = Killer(mount, 20, self.suite.options.seed)
+        end = time.monotonic() + 4
+        made = 0
+
+        def going_on():
+            nonlocal made
+            for _ in range(20):
+                os.mkdir(os.path.join(point, f"d{made}"))
+                made += 1
+            return time.monotonic() < end
+
+        killer.run(going_on)
+        mount.unmount()
+        parts = sorted(glob.glob(trace + "*"))
+        expect_equal(len(parts), 3, f"parts of {made} operations: {parts}")
+        found = [event["path"] for event in self.suite.read(*parts)
+                 if event["op"] == "mkdir"]
+        expect_equal(len(found), len(set(found)), "once each")
+        expect(found and found[-1].endswith(f"d{made - 1}"),
+               f"the last one is not there: {found[-3:]}")
+        return f"{killer.kills} kills"
+
+    def killed_under_load(self, visibility, output='file = "%s"', **keys):
         options = self.suite.options
-        source, point, trace, mount = self.mount(visibility=visibility)
+        source, point, trace, mount = self.mount(output,
+                                                 visibility=visibility)
         killer = Killer(mount, options.kills, options.seed)
         users = self.users(source, point, options.seconds)
         killer.run(lambda: any(user.poll() is None for user in users))
@@ -223,9 +290,10 @@ class Succession:
                f"{killer.kills} kills")
         self.forgets_all(point)
         mount.unmount()
-        events, _ = self.compare(trace, done)
+        events, parts = self.compare(trace, done, **keys)
         return (f"{killer.kills} kills, {operations} operations, none "
-                f"disturbed, all of them among {events} in the trace; the longest took {longest[0] * 1000:.0f} ms "
+                f"disturbed, all of them among {events} in {parts} files; "
+                f"the longest took {longest[0] * 1000:.0f} ms "
                 f"({longest[1]})")
 
     def ends_in_order(self):
@@ -260,6 +328,11 @@ def main():
     suite.run("refusals", cases.refusals)
     suite.run("killed under load, auto", cases.killed_under_load, "auto")
     suite.run("killed under load, exact", cases.killed_under_load, "exact")
+    suite.run("killed under load, rotated", cases.killed_under_load, "auto",
+              'file = "%s" buf = 16K rotate_size = 256K')
+    suite.run("old parts are removed", cases.kept)
+    suite.run("killed under load, sealed", cases.sealed)
+    suite.run("killed under load, encrypted", cases.encrypted)
     suite.finish()
 
 
