@@ -911,7 +911,7 @@ def check_clock_that_jumps(w):
             s.op("write", 1, "a", "/x", ino=1, fh=1, off=4 * i, len=4, res=4)
     trace = w.trace(s)
     questions(w, trace)
-    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[0]}
+    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[1]}
     same((facts["operations"], facts["bytes written"],
           facts["times the clock went back"]), ("30", "120", "1"), facts)
     for words in (["--by", "op"], ["--every", "1s"], ["--by", "hour"]):

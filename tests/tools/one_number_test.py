@@ -169,7 +169,7 @@ def check_operations(w):
     expect_one(told, {"--by": of_by(w, trace), "--stats": of_stats(w, trace),
                       "page": of_page(w, trace), "sqlite": of_sqlite(w, trace),
                       "summary": of_summary(w, trace)})
-    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[0]}
+    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[1]}
     everything = {name: sum(row.get(name, 0) for row in told.values())
                   for name in ("count", "errors", "bytes", "time")}
     same(int(facts["operations"]), everything["count"], "summary")

@@ -105,6 +105,14 @@ std::string AbsoluteTraceName(const std::string& path) {
   return std::filesystem::absolute(path, error).lexically_normal().string();
 }
 
+// As it can be written in the directory `here`.
+std::string NameFrom(const std::string& here, const std::string& path) {
+  const size_t length = here.size();
+  const bool below =
+      path.starts_with(here) && path.size() > length + 1 && path[length] == '/';
+  return below ? path.substr(length + 1) : path;
+}
+
 std::string NewTraceName() {
   const time_t now = ::time(nullptr);
   tm utc;
@@ -482,6 +490,7 @@ int Runner::Finish() {
   const Result<std::string> summary =
       SummaryOf(trace_, {.elapsed_ns = end_ns_ - begin_ns_,
                          .command = Joined(options_.command),
+                         .trace = NameFrom(here_, trace_),
                          .processes = remark_});
   if (!summary.ok()) {
     Say(summary.status().message());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/event/process_record.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/grouping.h"
 #include "tracefs/query/table_text.h"
@@ -49,13 +50,15 @@ query::GroupSpec Question(std::string_view keys, std::vector<Asked> values) {
 class Summary {
  public:
   void Add(const format::Record& record) {
+    headline_.Add(record);
     operations_.AddRecord(record, 0);
     slowest_->Take(record, 0);
     // Names that are looked up but do not exist are not files.
     if (!tally::Failed(record.event)) files_.AddRecord(record, 0);
   }
 
-  void Add(const ProcessRecord& record) {
+  void Add(const ProcessRecord& record, std::string_view mount_point) {
+    headline_.AddProcess(record, mount_point);
     using Kind = ProcessRecord::Kind;
     if (record.kind == Kind::kFork) {
       ++(record.child_tid != record.child.pid ? threads_ : processes_);
@@ -68,8 +71,8 @@ class Summary {
   }
 
   std::string Text(const format::TraceReader& trace, const RunFacts& facts) {
-    std::string text = "\n " + TerminalText(facts.command) + ": " +
-                       DurationText(facts.elapsed_ns) + " elapsed\n\n";
+    std::string text = "\n " + TerminalText(facts.command) + "\n";
+    text += HeadlineLines(trace.context(), facts) + '\n';
     text += Table();
     text += SlowestText();
     text += FilesText();
@@ -90,6 +93,21 @@ class Summary {
                           size_t column) {
     if (!row[column].present) return {};
     return query::CellText(table.columns[column], row[column], 0);
+  }
+  // The sentences, and below them what could be saved.
+  std::string HeadlineLines(const format::TraceContext& trace,
+                            const RunFacts& facts) const {
+    HeadlineFacts known = {.traces = {facts.trace}};
+    if (trace.stats.process_records == 0) known.elapsed_ns = facts.elapsed_ns;
+    const format::TraceContext* const traces[] = {&trace};
+    const HeadlineText headline = headline_.Finish(traces, known);
+    std::string text = " " + headline.sentences + '\n';
+    for (const Saving& finding : headline.findings) {
+      text += Formatted("%11s  ", SpanText(finding.time_ns).c_str()) +
+              CountText(finding.count) + " " + finding.what + ": " +
+              finding.command + '\n';
+    }
+    return text;
   }
   static std::string SizeCell(const query::Value& value) {
     return value.number == 0 ? "" : SizeText(value.number);
@@ -180,6 +198,7 @@ class Summary {
     return text + '\n';
   }
 
+  Headline headline_;
   query::Grouping operations_{Question(
       "op", {Asked::kTimeShare, Asked::kTime, Asked::kCount, Asked::kErrors,
              Asked::kBytes, Asked::kMean, Asked::kMax})};
@@ -194,13 +213,17 @@ class Summary {
 Result<std::string> SummaryOf(const std::string& trace, const RunFacts& facts) {
   Summary summary;
   reader::InputSinks sinks;
-  sinks.process = [&](const ProcessRecord& record) { summary.Add(record); };
-  auto input = reader::TraceInput::Open({.traces = {trace}}, std::move(sinks));
-  if (!input.ok()) return input.status();
-  (*input)->ForEach(
+  std::unique_ptr<reader::TraceInput> input;  // its sinks use it
+  sinks.process = [&](const ProcessRecord& record) {
+    summary.Add(record, MountPointOf(input->trace(0).context()));
+  };
+  auto opened = reader::TraceInput::Open({.traces = {trace}}, std::move(sinks));
+  if (!opened.ok()) return opened.status();
+  input = *std::move(opened);
+  input->ForEach(
       [&](const format::Record& record, size_t) { summary.Add(record); });
-  if (Status s = (*input)->status(); !s.ok()) return s;
-  return summary.Text((*input)->trace(0), facts);
+  if (Status s = input->status(); !s.ok()) return s;
+  return summary.Text(input->trace(0), facts);
 }
 
 }  // namespace tracefs

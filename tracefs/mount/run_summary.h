@@ -12,12 +12,13 @@ namespace tracefs {
 struct RunFacts {
   uint64_t elapsed_ns = 0;
   std::string command;    // for the first line
+  std::string trace;      // its name, for commands that ask it
   std::string processes;  // a remark; may be empty
 };
 
-// Reads the trace, once, and sums it up: operations by kind with errors, bytes
-// and times, the slowest ones, the most used files, processes, losses, and what
-// is invisible. kCorrupt if it cannot be read to its end.
+// Reads the trace, once, and sums it up: its headline, operations by kind with
+// errors, bytes and times, the slowest ones, the most used files, processes,
+// losses, and what is invisible. kCorrupt if it cannot be read to its end.
 Result<std::string> SummaryOf(const std::string& trace, const RunFacts& facts);
 
 }  // namespace tracefs

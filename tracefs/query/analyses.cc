@@ -8,6 +8,8 @@ namespace {
 constexpr AnalysisRow kAnalyses[] = {
     {"group", "operations grouped by keys: by, values, every", &MakeGroup},
     {"summary", "facts of the whole", &MakeSummary},
+    {"verdict", "the whole in a sentence or two, and what could be saved",
+     &MakeVerdict},
     {"slowest", "the operations that took longest", &MakeSlowest},
     {"tree", "processes below their parents", &MakeTree},
     {"access", "sequential, strided or random", &MakeAccess},

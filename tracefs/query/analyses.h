@@ -50,6 +50,7 @@ std::unique_ptr<Analysis> MakeSharing(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSummary(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeTree(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeUses(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeVerdict(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeWho(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSlowest(const AnalysisOptions& options);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ class Analysis {
   virtual void Take(const format::Record& record, size_t trace) = 0;
   // What happened to a process, in its place among the operations.
   virtual void TakeProcess(const ProcessRecord& /*record*/) {}
+  // The same, for who has to know of which trace it is.
+  virtual void TakeProcessOf(const format::TraceContext& /*trace*/,
+                             const ProcessRecord& record) {
+    TakeProcess(record);
+  }
+  // The traces, when all of them have been read; before Finish.
+  virtual void TakeTraces(
+      std::span<const format::TraceContext* const> /*traces*/) {}
   // Once, after the last one.
   virtual std::vector<Table> Finish() = 0;
   // After that: why there is no answer, where what was asked about is not

@@ -402,6 +402,10 @@ constexpr std::string_view kOneByOne =
     "it follows files one operation after the other";
 constexpr SqlRow kRows[] = {
     {.analysis = "summary", .tables = kSummary},
+    {.analysis = "verdict",
+     .tables = {},
+     .why_not = kNoProcesses,
+     .may_lack = true},
     {.analysis = "slowest", .tables = kSlowest},
     {.analysis = "access", .tables = kAccess},
     {.analysis = "queueing", .tables = kQueueing},

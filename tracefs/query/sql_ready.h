@@ -29,6 +29,8 @@ struct SqlRow {
   std::string_view analysis;
   std::span<const SqlTable> tables;
   std::string_view why_not = {};  // where there are none: what it takes
+  // The other parts of a question answer without it.
+  bool may_lack = false;
 };
 
 // nullptr if it is no analysis.

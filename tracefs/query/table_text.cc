@@ -128,6 +128,7 @@ void WriteText(const Table& table, OutputBuffer* out) {
   });
   if (!table.title.empty()) out->Append(table.title + "\n");
   if (!table.summary.empty()) out->Append(table.summary + "\n");
+  if (table.columns.empty()) return;  // the sentence is all there is
   std::string line;
   const auto add = [&](size_t i, std::string_view cell) {
     const size_t blanks = widths[i] - Width(cell);

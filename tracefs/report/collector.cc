@@ -170,6 +170,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
     ++before_;
     return;
   }
+  headline_.Add(record);
   access_.Fetch(event, trace, /*soon=*/false);
   const tally::Sums what = tally::SumsOf(event);
   if (trace >= has_operations_.size()) has_operations_.resize(trace + 1);
@@ -277,7 +278,9 @@ void Collector::KeepBounded() {
   failure_of_.Clear();
 }
 
-void Collector::AddProcess(const ProcessRecord& record, size_t trace) {
+void Collector::AddProcess(const ProcessRecord& record, size_t trace,
+                           std::string_view mount_point) {
+  headline_.AddProcess(record, mount_point);
   processes_.Take(record, trace);
   processes_.KeepBounded();
 }

@@ -12,6 +12,7 @@
 #include "tracefs/event/op.h"
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/record.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/report/access_pattern.h"
 #include "tracefs/report/counted.h"
 #include "tracefs/report/flame.h"
@@ -62,7 +63,8 @@ class Collector {
   // Operations in order of time, as TraceSet hands them out; `trace` is its
   // number.
   void Add(const format::Record& record, size_t trace);
-  void AddProcess(const ProcessRecord& record, size_t trace);
+  void AddProcess(const ProcessRecord& record, size_t trace,
+                  std::string_view mount_point = {});
   void AddCounted(const format::AggregateRecord& record, size_t trace) {
     counted_.Add(record, trace, &grid_);
   }
@@ -94,6 +96,7 @@ class Collector {
   NameTree& failures() { return failures_; }
   Processes& processes() { return processes_; }
   const AccessSums& access() const { return access_; }
+  const Headline& headline() const { return headline_; }
   // Slowest first.
   std::vector<SlowOperation> Slowest() const;
   const std::vector<LossSeen>& losses() const { return losses_; }
@@ -151,6 +154,7 @@ class Collector {
   NameTree failures_;
   Processes processes_;
   AccessSums access_;
+  Headline headline_;
   BlockMemo memo_;
   std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
   Recent user_of_{256};

@@ -72,6 +72,7 @@ Json MakeDocument(Collector& collector,
   document["traces"] = TracesAsJson(traces);
   document["losses"] = LossesAsJson(collector, traces);
   document["notes"] = std::move(notes);
+  document["verdict"] = VerdictAsJson(collector, traces);
   document["summary"] = SummaryAsJson(document);
   return document;
 }

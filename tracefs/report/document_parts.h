@@ -56,6 +56,9 @@ Json FlameAsJson(Collector& collector, Json* notes);
 Json TracesAsJson(const std::vector<const format::TraceReader*>& traces);
 Json LossesAsJson(const Collector& collector,
                   const std::vector<const format::TraceReader*>& traces);
+// The headline: {sentences, findings}.
+Json VerdictAsJson(const Collector& collector,
+                   const std::vector<const format::TraceReader*>& traces);
 // summary.cc: sentences, those that matter most first.
 Json SummaryAsJson(const Json& document);
 

@@ -1,6 +1,7 @@
 // Parts of the document about the traces themselves: what they say of
 // themselves, what they lack.
 #include "tracefs/format/frame.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/report/document_parts.h"
 
 namespace tracefs::report {
@@ -91,6 +92,27 @@ Json LossesAsJson(const Collector& collector,
           {"incomplete_traces", incomplete},
           {"seen", std::move(seen)},
           {"seen_left_out", collector.losses_left_out()}};
+}
+
+Json VerdictAsJson(const Collector& collector,
+                   const std::vector<const format::TraceReader*>& traces) {
+  std::vector<const format::TraceContext*> contexts;
+  HeadlineFacts facts;
+  for (const format::TraceReader* const trace : traces) {
+    contexts.push_back(&trace->context());
+    // Without the folder: the same trace makes the same page wherever it lies.
+    const std::string_view name = trace->context().name;
+    facts.traces.emplace_back(name.substr(name.rfind('/') + 1));
+  }
+  const HeadlineText text = collector.headline().Finish(contexts, facts);
+  Json findings = Json::array();
+  for (const Saving& finding : text.findings) {
+    findings.push_back({{"time_ns", finding.time_ns},
+                        {"count", finding.count},
+                        {"what", finding.what},
+                        {"command", TextOf(finding.command)}});
+  }
+  return {{"sentences", text.sentences}, {"findings", std::move(findings)}};
 }
 
 }  // namespace tracefs::report

@@ -123,6 +123,15 @@ std::string CountedRowsOf(const Json& table) {
 std::string MakeMarkdown(const Json& document) {
   std::string text =
       "# " + MarkdownText(document["title"].get<std::string>()) + "\n\n";
+  const Json& verdict = document["verdict"];
+  text += MarkdownText(verdict["sentences"].get<std::string>()) + "\n\n";
+  for (const Json& finding : verdict["findings"]) {
+    text += "- " + SpanText(NumberAt(finding, "time_ns")) + ": " +
+            CountText(NumberAt(finding, "count")) + " " +
+            MarkdownText(finding["what"].get<std::string>()) + " (" +
+            MarkdownText(finding["command"].get<std::string>()) + ")\n";
+  }
+  if (!verdict["findings"].empty()) text += '\n';
   for (const Json& sentence : document["summary"]) {
     text += sentence["level"] == "bad" ? "- **" : "- ";
     text += MarkdownText(sentence["text"].get<std::string>());

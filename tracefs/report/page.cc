@@ -363,9 +363,27 @@ std::string Opening(const Json& document) {
   return html + "</nav><div id=\"tools\" hidden></div></header>\n<main>\n";
 }
 
+std::string VerdictText(const Json& verdict) {
+  std::string html = "<p class=\"verdict\">" +
+                     XmlText(verdict["sentences"].get<std::string>()) + "</p>";
+  if (verdict["findings"].empty()) return html;
+  html +=
+      "<table class=\"findings\"><caption>What could be saved, at most"
+      "</caption><thead><tr><th>time</th><th>ops</th><th>what</th><th>more"
+      "</th></tr></thead><tbody>";
+  for (const Json& finding : verdict["findings"]) {
+    html += "<tr>" + Element("td", SpanText(NumberAt(finding, "time_ns"))) +
+            Element("td", CountText(NumberAt(finding, "count"))) +
+            Element("td", finding["what"].get<std::string>()) + "<td>" +
+            Element("code", finding["command"].get<std::string>()) +
+            "</td></tr>";
+  }
+  return html + "</tbody></table>";
+}
+
 std::string SummarySection(const Json& document) {
-  std::string html =
-      "<section id=\"summary\"><h2>Summary</h2><ul class=\"says\">";
+  std::string html = "<section id=\"summary\"><h2>Summary</h2>" +
+                     VerdictText(document["verdict"]) + "<ul class=\"says\">";
   for (const Json& sentence : document["summary"]) {
     html += "<li class=\"" + sentence["level"].get<std::string>() + "\">" +
             XmlText(sentence["text"].get<std::string>()) + "</li>";

@@ -4,6 +4,7 @@ has, what is left when it ends, and what is said when it cannot run."""
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from runner import Trace, key, run, tree  # noqa: E402
+from command_checks import time_at_depth  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Skip, Suite, expect, expect_equal,  # noqa: E402
                              mount_points, wait_until)
 
@@ -66,6 +68,48 @@ def case_summary(suite):
     for word in ("operations", "slowest", "most used", "/f", "processes:",
                  "losses: none", "never seen:", trace):
         expect(word in got.stderr, f"no {word!r} in: {got.stderr}")
+
+
+def case_it_begins_with_the_verdict(suite):
+    """How long the command ran, by our own clock; how much of that was in
+    operations, by the trace; and where else programs lie."""
+    folder, trace = place(suite, "verdict")
+    begin = time.monotonic()
+    got = run(suite, "-o", trace, "--", "sh", "-c",
+              "sleep 0.5; echo x > f; cat f missing; true", cwd=folder)
+    longest = time.monotonic() - begin
+    told = got.stderr.splitlines()
+    at = next(i for i, line in enumerate(told) if line.startswith(" sh -c "))
+    said = re.match(r" (\S+?)(ms|s) elapsed, (less than )?(\S+) % of it in the "
+                    r"(\d+) file operations recorded here\. (\d+) of (\d+) "
+                    r"programs that ran lie outside (\S+) \(in (\S+)\); file "
+                    r"operations outside \8 were not recorded: tracefs-run "
+                    r"--root records them\.$", told[at + 1])
+    expect(said, told[at + 1])
+    elapsed = float(said[1]) / (1000 if said[2] == "ms" else 1)
+    expect(0.5 <= elapsed <= longest, f"{elapsed} s of {longest} s")
+    read = Trace(suite, trace)
+    spans = [(e["ts"], e["dur"]) for e in read.operations]
+    share = sum(time_at_depth(spans).values()) / elapsed / 1e7
+    expect(abs(share - float(said[4])) <= 0.1 or said[3], f"{share}: {said[0]}")
+    ran = [e["exe"] for e in read.of("exec")]
+    expect_equal((int(said[5]), int(said[6]), int(said[7]), said[8]),
+                 (len(spans), len(ran), len(ran), folder), said[0])
+    expect_equal({os.path.dirname(exe) for exe in ran}, {said[9]}, said[0])
+    summary = subprocess.run([os.path.join(suite.bin, "tracefs"), trace],
+                             stdout=subprocess.PIPE, text=True, check=True)
+    expect_equal(summary.stdout.splitlines()[1], told[at + 1].strip(),
+                 "what tracefs TRACE says")
+    everything = run(suite, "--root", "-o", trace + ".2", "--", "true", cwd=folder)
+    if everything.returncode == 0:
+        expect("elapsed, " in everything.stderr and
+               "outside" not in everything.stderr, everything.stderr)
+    # Without process records nothing is known of programs.
+    alone = run(suite, "--processes", "off", "-o", trace + ".3", "--", "cat", "f",
+                cwd=folder)
+    expect("s elapsed, " in alone.stderr and "program" not in
+           alone.stderr.partition("elapsed")[2].partition("\n")[0],
+           alone.stderr)
 
 
 def case_exit_statuses(suite):
@@ -328,6 +372,7 @@ def case_job_control(suite):
 def main():
     suite = Suite("run", __doc__)
     for case in (case_the_command_is_as_without, case_summary,
+                 case_it_begins_with_the_verdict,
                  case_exit_statuses, case_filter_and_environment, case_config,
                  case_killed, case_signals, case_daemons, case_nested,
                  case_tracers_are_let_go, case_mounts_below, case_root,

@@ -83,9 +83,11 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   if (Status s = CheckPanel(options); !s.ok()) return Complain(s, err);
   // Large, and made of arrays: not on the stack.
   const auto collector = std::make_unique<report::Collector>();
+  std::unique_ptr<reader::TraceInput> input;  // its sinks use it
   reader::InputSinks sinks;
   sinks.process_of = [&](size_t trace, const ProcessRecord& record) {
-    collector->AddProcess(record, trace);
+    collector->AddProcess(record, trace,
+                          MountPointOf(input->trace(trace).context()));
   };
   sinks.aggregate = [&](size_t trace, const format::AggregateRecord& record) {
     collector->AddCounted(record, trace);
@@ -98,18 +100,19 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   };
   std::optional<Progress> progress(std::in_place, options.input.traces);
   sinks.progress = [&](uint64_t bytes) { progress->Tell(bytes); };
-  auto input = reader::TraceInput::Open(options.input, std::move(sinks));
-  if (!input.ok()) return Complain(input.status(), err);
-  (*input)->ForEach([&](const format::Record& record, size_t trace) {
+  auto opened = reader::TraceInput::Open(options.input, std::move(sinks));
+  if (!opened.ok()) return Complain(opened.status(), err);
+  input = *std::move(opened);
+  input->ForEach([&](const format::Record& record, size_t trace) {
     collector->Add(record, trace);
   });
   progress.reset();
   std::vector<const format::TraceReader*> traces;
-  for (size_t i = 0; i < (*input)->size(); ++i) {
-    traces.push_back(&(*input)->trace(i));
+  for (size_t i = 0; i < input->size(); ++i) {
+    traces.push_back(&input->trace(i));
   }
-  err.Append((*input)->Problems(kReportSays));
-  const int status = (*input)->ExitCode();
+  err.Append(input->Problems(kReportSays));
+  const int status = input->ExitCode();
   if (status > 1) return status;
   const report::Json document =
       report::MakeDocument(*collector, traces,

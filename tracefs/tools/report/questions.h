@@ -26,6 +26,8 @@ top = all
 inline constexpr ReadyQuestion kQuestions[] = {
     {"summary", "what happened, in a few tables",
      R"(# What happened?
+[verdict]
+analysis = verdict
 [summary]
 analysis = summary
 [operations]

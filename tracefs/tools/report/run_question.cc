@@ -92,8 +92,10 @@ class Questioner {
 
   Status Read() {
     reader::InputSinks sinks;
-    sinks.process = [this](const ProcessRecord& record) {
-      for (Running& running : running_) running.analysis->TakeProcess(record);
+    sinks.process_of = [this](size_t trace, const ProcessRecord& record) {
+      for (Running& running : running_) {
+        running.analysis->TakeProcessOf(input_->trace(trace).context(), record);
+      }
     };
     sinks.warn = [this](const std::string& text) {
       err_.Append(kReportSays + text + "\n");
@@ -140,8 +142,13 @@ class Questioner {
   }
 
   Status Print() {
+    std::vector<const format::TraceContext*> traces;
+    for (size_t i = 0; i < input_->size(); ++i) {
+      traces.push_back(&input_->trace(i).context());
+    }
     std::vector<query::Table> tables;
     for (Running& running : running_) {
+      running.analysis->TakeTraces(traces);
       bool first = true;
       for (query::Table& table : running.analysis->Finish()) {
         if (std::exchange(first, false) && running.part.analysis->says_never) {

@@ -1,7 +1,9 @@
 #include "tracefs/tools/report/sql.h"
 
 #include <initializer_list>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/export/columns.h"
@@ -74,6 +76,8 @@ class SqlPrinter {
     }
     return std::move(sql_);
   }
+  // Parts that the SQL lacks; after Make().
+  const std::vector<Status>& left_out() const { return left_out_; }
 
  private:
   Status Add(QuestionPart* part) {
@@ -144,6 +148,11 @@ class SqlPrinter {
     const std::string_view name =
         options_.row->compares ? std::string_view("diff") : part.analysis->name;
     const query::SqlRow* const row = query::FindSql(name);
+    if (row != nullptr && row->may_lack) {
+      left_out_.push_back(
+          Untold(part, Status::Invalid(std::string(row->why_not))));
+      return {};
+    }
     if (row == nullptr || row->tables.empty()) {
       return Untold(
           part, Status::Invalid(row == nullptr ? std::string("it has no SQL")
@@ -211,16 +220,21 @@ class SqlPrinter {
 
   const ReportOptions& options_;
   std::string sql_;
+  std::vector<Status> left_out_;
 };
 
 }  // namespace
 
 int PrintSql(const ReportOptions& options, OutputBuffer& out,
              OutputBuffer& err) {
-  const Result<std::string> sql = SqlPrinter(options).Make();
+  SqlPrinter printer(options);
+  const Result<std::string> sql = printer.Make();
   if (!sql.ok()) {
     err.Append("tracefs-report: " + sql.status().message() + "\n");
     return ExitStatus(sql.status());
+  }
+  for (const Status& part : printer.left_out()) {
+    err.Append("tracefs-report: " + part.message() + "\n");
   }
   out.Append(*sql);
   return 0;
