@@ -182,6 +182,9 @@ class Suite:
             tempfile.mkdtemp(prefix=f"tracefs-{name}-"))
         # Ordinary users of the tests walk through it.
         os.chmod(self.scratch, 0o755)
+        # What has no other place is kept here, not where root keeps it.
+        os.environ.setdefault("STATE_DIRECTORY",
+                              os.path.join(self.scratch, "state"))
         # Nothing stays mounted when somebody ends the suite, either.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self._owner = os.getpid()

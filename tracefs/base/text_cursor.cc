@@ -18,6 +18,7 @@ int HexDigit(char c) {
 
 Status ErrorAt(std::string_view file, SourcePosition position,
                std::string_view message) {
+  if (file == kNobodysText) return Status::Invalid(std::string(message));
   std::string text(file);
   if (!text.empty()) text += ':';
   text += std::to_string(position.line) + ':' +

@@ -24,7 +24,11 @@ struct SourcePosition {
                          const SourcePosition&) = default;
 };
 
-// kInvalid with "file:line:column: message"; without the file if it is empty.
+// The `file` of a text that no user wrote: nobody could look a place in it up.
+inline constexpr std::string_view kNobodysText = "(no config)";
+
+// kInvalid with "file:line:column: message"; without the file if it is empty,
+// without any place in kNobodysText.
 Status ErrorAt(std::string_view file, SourcePosition position,
                std::string_view message);
 

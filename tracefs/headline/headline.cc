@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/base/absolute_path.h"
 #include "tracefs/tally/histogram.h"
 #include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
@@ -67,12 +68,6 @@ constexpr std::array<KindRow, Headline::kKinds> kRows = {{
     {&IsSlow, "other operations that took 100 ms or more",
      "tracefs-report slowest"},
 }};
-
-bool LiesIn(std::string_view path, std::string_view folder) {
-  if (folder == "/") return true;
-  return path.starts_with(folder) &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
-}
 
 std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -152,7 +147,8 @@ void Headline::AddProcess(const ProcessRecord& record,
   if (traced_.empty()) traced_ = mount_point;
   several_ = several_ || traced_ != mount_point;
   ++programs_;
-  if (LiesIn(record.exe, mount_point)) return;
+  std::string_view exe = record.exe;
+  if (TakeFolder(mount_point, &exe)) return;
   ++elsewhere_;
   const std::string_view folder = FolderOf(record.exe);
   const auto found = folders_.find(folder);

@@ -16,11 +16,15 @@
 #include "tracefs/daemon/daemonize.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/mount/check.h"
+#include "tracefs/mount/default_trace.h"
 #include "tracefs/mount/doctor.h"
+#include "tracefs/mount/named_things.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
 #include "tracefs/mount/run_command.h"
 #include "tracefs/mount/run_options.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/units.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
@@ -59,7 +63,26 @@ Status Reload(const MountOptions& options) {
   return Status::System(errno, "'" + program + "'");
 }
 
-int Main(const MountOptions& options) {
+// What a mount without a config records, and where to.
+Status RecordAll(MountOptions* options) {
+  const std::string traced = Resolved(options->source);
+  const Result<std::string> trace = NewTraceOf(traced);
+  if (!trace.ok()) return trace.status();
+  options->trace = *trace;
+  options->config_text = MountConfigText(*trace);
+  return Status::Ok();
+}
+
+// While a terminal is still there.
+void TellWhereItGoes(const MountOptions& options) {
+  if (options.trace.empty()) return;
+  std::cerr << "tracefs-mount: recording to " << TerminalWord(options.trace)
+            << ", at most " << SizeText(kDefaultPartBytes * kDefaultParts)
+            << "; next: tracefs-ctl " << TerminalWord(options.mount_point)
+            << " unmount\n";
+}
+
+int Main(MountOptions options) {
   switch (options.command) {
     case MountOptions::Command::kCheck:
       return Finish(
@@ -71,14 +94,19 @@ int Main(const MountOptions& options) {
     case MountOptions::Command::kMount:
       break;
   }
+  if (options.records_all) {
+    if (Status s = RecordAll(&options); !s.ok()) return Finish(kName, s);
+  }
   if (options.foreground) {
-    return Serve(options, [](Log&) {
+    return Serve(options, [&options](Log&) {
+      TellWhereItGoes(options);
       std::cerr << "tracefs-mount: mounted\n";
       return Status::Ok();
     });
   }
   return Daemonize([&](const std::function<Status()>& ready) {
-    return Serve(options, [&ready](Log& log) {
+    return Serve(options, [&](Log& log) {
+      TellWhereItGoes(options);
       const Status status = ready();
       log.GoOn();
       return status;

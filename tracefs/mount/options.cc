@@ -163,22 +163,24 @@ Status ReadConfigPlaces(const CommandLine& given, MountOptions* options) {
 
 std::string HelpText() {
   std::ostringstream text;
-  text << "Usage: tracefs-mount SRC MNT --config FILE [options]\n"
+  text << "Usage: tracefs-mount SRC [MNT] [--config FILE] [options]\n"
           "       tracefs-mount SRC MNT --config-dir DIR --config-key FILE "
           "[options]\n"
           "       tracefs-mount --check FILE [--dot]\n"
           "       tracefs-mount --reload MNT [--config FILE]\n"
           "       tracefs-mount --doctor [--fix] [SRC]\n\n"
           "Mounts the directory SRC at MNT and traces what happens there. SRC "
-          "and MNT may\nbe the same directory. Returns once mounted; `umount "
-          "MNT` ends the traces.\n\n"
+          "and MNT may\nbe the same directory, and are without MNT. Without a "
+          "config, all but locks is\nrecorded: to a dated trace below "
+          "/var/lib/tracefs, or ~/.local/state/tracefs, of\n1 GiB at most. "
+          "Returns once mounted; `umount MNT` ends the traces.\n\n"
        << OptionsText(VisibleMountOptions())
        << "\nExit status: 0 done, 2 wrong usage or config, 3 the system "
           "refused.\n"
           "Example:\n"
-          "  tracefs-mount /data /data --config config/samples/full.conf\n"
+          "  tracefs-mount /data\n"
           "  tracefs-ctl /data unmount\n"
-          "  tracefs-dump /var/tmp/tracefs-full.trace\n";
+          "  tracefs-mount /data /data --config config/samples/full.conf\n";
   return text.str();
 }
 
@@ -244,8 +246,8 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
     return options;
   }
   if (options.fix) return Status::Invalid("--fix goes with --doctor");
-  if (where.size() != 2) {
-    return Status::Invalid("two directories are needed, SRC and MNT" +
+  if (where.empty() || where.size() > 2) {
+    return Status::Invalid("a directory SRC is needed, and MNT at most" +
                            std::string(kSeeMountHelp));
   }
   if (Status s = ReadConfigPlaces(given, &options); !s.ok()) return s;
@@ -254,14 +256,16 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
         "--survive yes goes with --config: a later daemon would not know which "
         "config of --config-dir was taken last");
   }
-  if (!given.Has("config") && options.config_dir.empty()) {
-    return Status::Invalid(
-        "--config FILE is needed; config/samples/full.conf records all but "
-        "locks");
-  }
   options.config = given.Text("config");
   options.source = where[0];
-  options.mount_point = where[1];
+  options.mount_point = where.back();
+  if (given.Has("config") || !options.config_dir.empty()) return options;
+  options.records_all = true;
+  if (options.survive) {
+    return Status::Invalid(
+        "--survive yes goes with --config: a later daemon could not name its "
+        "trace");
+  }
   return options;
 }
 

@@ -44,6 +44,9 @@ struct MountOptions {
   std::string config_state;
   // What `config` holds, where that was read already, or of tracefs-run.
   std::string config_text;
+  // The trace of a mount without a config (default_trace.h).
+  std::string trace;
+  bool records_all = false;  // there is no config
   // Mounts below the source are visible, too.
   bool mounts_below = false;
   // Where users find the mount, if that is not the mount point.

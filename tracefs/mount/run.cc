@@ -9,6 +9,7 @@
 
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/kernel_version.h"
+#include "tracefs/base/text_cursor.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/mount/transport.h"
@@ -30,7 +31,7 @@ Result<Config> ConfigOf(const MountOptions& options) {
     return LoadConfig(options.config, FullSchema());
   }
   return ParseConfig(options.config_text,
-                     options.config.empty() ? "tracefs-run" : options.config,
+                     options.config.empty() ? kNobodysText : options.config,
                      FullSchema());
 }
 

@@ -22,10 +22,12 @@
 #include <string_view>
 
 #include "filters/input/filter.h"
+#include "tracefs/base/absolute_path.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/string_literal.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
+#include "tracefs/mount/default_trace.h"
 #include "tracefs/mount/mount_process.h"
 #include "tracefs/mount/private_tree.h"
 #include "tracefs/mount/process_feed.h"
@@ -107,48 +109,19 @@ std::string AbsoluteTraceName(const std::string& path) {
 
 // As it can be written in the directory `here`.
 std::string NameFrom(const std::string& here, const std::string& path) {
-  const size_t length = here.size();
-  const bool below =
-      path.starts_with(here) && path.size() > length + 1 && path[length] == '/';
-  return below ? path.substr(length + 1) : path;
+  std::string_view below = path;
+  if (!TakeFolder(here, &below) || below == "/") return path;
+  return std::string(below.substr(1));
 }
-
-std::string NewTraceName() {
-  const time_t now = ::time(nullptr);
-  tm utc;
-  std::array<char, 32> date{};
-  if (::gmtime_r(&now, &utc) == nullptr ||
-      std::strftime(date.data(), date.size(), "%Y%m%dT%H%M%SZ", &utc) == 0) {
-    return "tracefs.trace";
-  }
-  const std::string stem = std::string("tracefs-") + date.data();
-  std::string name = stem + ".trace";
-  std::error_code error;
-  for (int i = 2; std::filesystem::exists(name, error); ++i) {
-    name = stem + '-' + std::to_string(i) + ".trace";
-  }
-  return name;
-}
-
-// In a name of a file it stands for something.
-std::string WithoutPatterns(const std::string& path) {
-  std::string name;
-  for (const char c : path)
-    name += c == '%' ? std::string("%%") : std::string(1, c);
-  return name;
-}
-
-constexpr std::string_view kLocks = "NOT op IN { getlk setlk flock }";
 
 std::string ConfigText(const RunOptions& options, const std::string& trace) {
-  // Locks stay with the kernel unless asked for.
-  const std::string filter =
-      options.filter.empty() ? std::string(kLocks) : options.filter;
   const std::string processes = !options.processes    ? ""
                                 : options.environment ? " | STR_ENVIRONMENT"
                                                       : " | STR_PROCESS";
-  return "{\n{ " + filter + "\n}\n{ stream = { STR_ALL" + processes +
-         " } }\n{ file = " + StringLiteral(WithoutPatterns(trace)) + " }\n}\n";
+  return "{\n{ " + FilterOr(options.filter) + "\n}\n{ stream = { STR_ALL" +
+         processes +
+         " } }\n{ compress; file = " + StringLiteral(WithoutPatterns(trace)) +
+         " }\n}\n";
 }
 
 // Before anything is mounted, and with the place in the filter itself.
@@ -234,6 +207,7 @@ class Runner {
 
  private:
   Status Prepare();
+  Status ChooseTrace();
   Status Mount();
   Status Begin();
   void OnCommand(int status);
@@ -242,12 +216,14 @@ class Runner {
   void End();
   int Finish();
   bool Unmount() const;
+  void EndReplacing(bool made);
 
   const RunOptions& options_;
   std::string here_;
   std::string source_;
   std::string mount_point_;
-  std::string trace_;  // empty with --config
+  std::string trace_;     // empty with --config
+  std::string replaced_;  // the one that was there, until there is another
   std::unique_ptr<ProcessFeed> feed_;
   std::optional<MountProcess> mount_;
   std::unique_ptr<PtraceCompanion> companion_;
@@ -279,8 +255,7 @@ Status Runner::Prepare() {
     return Status::Invalid("--src / is --root");
   }
   if (options_.config.empty()) {
-    trace_ = AbsoluteTraceName(options_.output.empty() ? NewTraceName()
-                                                       : options_.output);
+    if (Status s = ChooseTrace(); !s.ok()) return s;
     if (!options_.filter.empty()) {
       if (Status s = CheckFilter(options_.filter); !s.ok()) return s;
     }
@@ -289,6 +264,39 @@ Status Runner::Prepare() {
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
   return Status::Ok();
+}
+
+Status Runner::ChooseTrace() {
+  if (options_.output.empty()) {
+    const Result<std::string> chosen = NewTraceOf(source_, here_);
+    if (!chosen.ok()) return chosen.status();
+    trace_ = AbsoluteTraceName(*chosen);
+    return {};
+  }
+  trace_ = AbsoluteTraceName(options_.output);
+  struct stat there;
+  if (::lstat(trace_.c_str(), &there) != 0) return {};
+  if (!options_.force) {
+    return Status::SystemSaid(EEXIST, TerminalWord(options_.output) +
+                                          ": it is there already; choose "
+                                          "another name, or replace it with "
+                                          "--force");
+  }
+  if (!S_ISREG(there.st_mode)) return {};  // what the driver says of it
+  // It comes back if nothing is recorded after all.
+  replaced_ = trace_ + ".replaced";
+  if (::rename(trace_.c_str(), replaced_.c_str()) == 0) return {};
+  return Status::System(errno, "--force: " + TerminalWord(options_.output));
+}
+
+void Runner::EndReplacing(bool made) {
+  if (replaced_.empty()) return;
+  if (made) {
+    ::unlink(replaced_.c_str());
+  } else {
+    ::rename(replaced_.c_str(), trace_.c_str());
+  }
+  replaced_.clear();
 }
 
 Status Runner::Mount() {
@@ -504,8 +512,10 @@ int Runner::Run() {
   if (const int status = CheckCommand(options_.command[0]); status != 0) {
     return status;
   }
-  if (Status s = Prepare(); !s.ok()) return tracefs::Finish(kName, s);
-  if (Status s = Mount(); !s.ok()) return tracefs::Finish(kName, s);
+  Status status = Prepare();
+  if (status.ok()) status = Mount();
+  EndReplacing(/*made=*/status.ok());
+  if (!status.ok()) return tracefs::Finish(kName, status);
   if (Status s = Begin(); !s.ok()) {
     static_cast<void>(tracefs::Finish(kName, s));
     End();

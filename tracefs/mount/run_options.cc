@@ -20,7 +20,9 @@ constexpr Choice<bool> kProcesses[] = {{"ptrace", true}, {"off", false}};
 
 CommandOptions VisibleRunOptions() {
   return {{"output,o", "TRACE",
-           "the trace, a new file; default tracefs-DATE.trace here"},
+           "the trace, a new file; default a dated one in "
+           "/var/lib/tracefs/traces, or in ~/.local/state/tracefs/traces"},
+          {"force", "", "with -o: replace the trace that is there"},
           {"filter", "EXPR",
            "which operations to record (filters/input/LANGUAGE.md)"},
           {"config", "FILE",
@@ -119,6 +121,10 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
                            std::string(kSeeRunHelp));
   }
   options.output = given.Text("output");
+  options.force = given.Has("force");
+  if (options.force && options.output.empty()) {
+    return Status::Invalid("--force goes with -o TRACE");
+  }
   options.filter = given.Text("filter");
   options.config = given.Text("config");
   if (!options.config.empty() &&

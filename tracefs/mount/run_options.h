@@ -13,7 +13,8 @@ namespace tracefs {
 struct RunOptions {
   bool help = false;
   bool version = false;
-  std::string output;  // the trace; empty: a new one in this directory
+  std::string output;  // the trace; empty: a new one (default_trace.h)
+  bool force = false;  // what is there is replaced
   std::string filter;
   std::string config;
   std::string source;  // the directory that is traced; "/" with `root`

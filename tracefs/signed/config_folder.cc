@@ -16,6 +16,7 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/replacement.h"
+#include "tracefs/base/state_folder.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/units.h"
@@ -99,15 +100,8 @@ Result<std::optional<TakenConfig>> ReadTaken(const std::string& path) {
 }
 
 Status WriteTaken(const std::string& path, const TakenConfig& taken) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos;
-       slash = path.find('/', slash + 1)) {
-    const std::string folder = path.substr(0, slash);
-    if (::mkdir(folder.c_str(), 0755) == 0) {
-      if (Status s = SyncFolderOf(folder); !s.ok()) return s;
-    } else if (errno != EEXIST) {
-      return Status::System(errno, folder);
-    }
-  }
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (Status s = MakeFolders(folder, 0755); !s.ok()) return s;
   return ReplaceFile(path, std::string(kTaken) + ' ' +
                                std::to_string(taken.version) + ' ' +
                                taken.digest + '\n');
@@ -220,13 +214,8 @@ std::string DefaultTakenFile(const std::string& folder) {
   Sha256 hash;
   hash.Update(AsBytes(folder));
   const std::string name = Hex(hash.Finish()).substr(0, 16);
-  std::string place = "/var/lib/tracefs";
-  if (::geteuid() != 0) {
-    const char* const home = std::getenv("HOME");
-    place = std::string(home != nullptr ? home : "/nonexistent") +
-            "/.local/state/tracefs";
-  }
-  return place + "/configs/" + name;
+  const std::string state = StateFolder();
+  return (state.empty() ? "/nonexistent" : state) + "/configs/" + name;
 }
 
 }  // namespace tracefs

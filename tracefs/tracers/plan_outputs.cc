@@ -16,6 +16,13 @@
 namespace tracefs {
 namespace {
 
+// A failure, and where the config asked for what failed.
+Status WithPlace(const Status& failure, const Config& file,
+                 SourcePosition position) {
+  if (file.file_name == kNobodysText) return failure;
+  return failure.Prefixed(PlaceText(file, position));
+}
+
 const OutputDriverRow& DriverRowOf(const TracerConfig& config) {
   return *FindOutputDriver(config.output.back().name);
 }
@@ -76,7 +83,7 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
   Result<MadeOutputDriver> made = MakeDriver(
       last, probe,
       {.given = Given(given.back()), .changed = changed, .stay = stay});
-  if (!made.ok()) return made.status().Prefixed(PlaceText(file, last.position));
+  if (!made.ok()) return WithPlace(made.status(), file, last.position);
   plan->files = std::move(made->files);
   if (made->flight) {
     if (plan->flight == nullptr)
@@ -101,7 +108,7 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
         row.make(entry, std::move(parts.output),
                  {.given = Given(given[i]), .probe = probe});
     if (!filter.ok()) {
-      return filter.status().Prefixed(PlaceText(file, entry.position));
+      return WithPlace(filter.status(), file, entry.position);
     }
     PutFilter(entry.name, *std::move(filter), &parts);
     if (const uint64_t ns = entry.Number(row.heartbeat_option); ns != 0) {
@@ -209,6 +216,7 @@ bool AsksToFail(const ConfigEntry& driver) {
 }
 
 std::string PlaceText(const Config& file, SourcePosition position) {
+  if (file.file_name == kNobodysText) return file.file_name;
   return file.file_name + ':' + std::to_string(position.line) + ':' +
          std::to_string(position.column);
 }

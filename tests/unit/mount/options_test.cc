@@ -132,10 +132,9 @@ TEST(MountOptionsTest, OtherCommandsTakeWhatIsTheirs) {
 
 TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
   const std::pair<std::vector<const char*>, const char*> cases[] = {
-      {{}, "two directories"},
-      {{"s", "--config", "c"}, "two directories"},
-      {{"s", "m", "x", "--config", "c"}, "two directories"},
-      {{"s", "m"}, "--config FILE is needed"},
+      {{}, "a directory SRC is needed"},
+      {{"s", "m", "x", "--config", "c"}, "a directory SRC is needed"},
+      {{"s", "m", "--survive", "yes"}, "--survive yes goes with --config"},
       {{"s", "m", "--config", "c", "--visibility", "Fast"},
        "there are exact, auto, fast; did you mean 'fast'?"},
       {{"s", "m", "--config", "c", "--transport", "io_uring"},
