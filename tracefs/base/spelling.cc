@@ -9,6 +9,8 @@ namespace {
 
 // Longer words are not misspellings of anything we know.
 constexpr size_t kMaxWord = 48;
+// Shorter ones are the beginning of too much.
+constexpr size_t kLeastBeginning = 3;
 
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -59,7 +61,19 @@ std::string_view NearestWord(std::string_view word,
       nearest_distance = distance;
     }
   }
-  return nearest;
+  if (!nearest.empty() || word.size() < kLeastBeginning) return nearest;
+  // "slow" for "slowest", "josn" for "jsonl".
+  const auto begins_with = [&](size_t most) {
+    return std::ranges::find_if(known, [&](std::string_view one) {
+      return one.size() > word.size() && one.size() <= kMaxWord &&
+             Distance(word, one.substr(0, word.size())) <= most;
+    });
+  };
+  auto begun = begins_with(0);
+  if (begun == known.end() && word.size() > kLeastBeginning) {
+    begun = begins_with(1);
+  }
+  return begun == known.end() ? nearest : *begun;
 }
 
 std::string DidYouMean(std::string_view word,

@@ -13,7 +13,7 @@ bool SameButForCase(std::string_view a, std::string_view b);
 // The word of `known` with the smallest edit distance to `word` (insert,
 // remove, replace or swap two neighbours; case does not count), the first one
 // if several are equal. Empty if none is near: more than a third of the letters
-// differ.
+// differ, and none begins with it.
 std::string_view NearestWord(std::string_view word,
                              std::span<const std::string_view> known);
 

@@ -159,8 +159,12 @@ Result<std::vector<std::string>> ParseServers(std::string_view text) {
   std::vector<std::string> servers;
   while (true) {
     const size_t comma = text.find(',');
-    const Result<net::Address> address = net::ParseAddress(
-        net::Transport::kTcp, text.substr(0, comma), /*listen=*/false);
+    std::string_view server = text.substr(0, comma);
+    for (const std::string_view scheme : {"nats://", "kafka://"}) {
+      if (server.starts_with(scheme)) server.remove_prefix(scheme.size());
+    }
+    const Result<net::Address> address =
+        net::ParseAddress(net::Transport::kTcp, server, /*listen=*/false);
     if (!address.ok()) return address.status();
     servers.push_back(address->Text().substr(4));  // without "tcp:"
     if (comma == text.npos) return servers;

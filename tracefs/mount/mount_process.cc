@@ -72,7 +72,10 @@ Result<MountProcess> MountProcess::Start(const MountOptions& options,
   if (n == 1) return mount;
   const int exit_status = mount.Wait();
   const std::string said = mount.Words();
-  const std::string why(Trim(said));
+  std::string why;
+  for (std::string_view rest = Trim(said); !rest.empty();) {
+    why += (why.empty() ? "" : "; ") + std::string(Trim(TakeUpTo(rest, '\n')));
+  }
   if (exit_status == 2) return Status::Invalid(why);
   return Status::SystemSaid(EIO, why.empty() ? "the mount failed" : why);
 }

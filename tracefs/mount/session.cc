@@ -13,11 +13,13 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <thread>
 
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/base/unique_fd.h"
 #include "tracefs/mount/dead_mount.h"
 
 namespace tracefs {
@@ -167,7 +169,24 @@ Result<std::unique_ptr<Session>> Session::Mount(
   return session;
 }
 
+namespace {
+
+// What libfuse would say on standard error, and what to do about it.
+Status CheckDevice() {
+  const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (device) return Status::Ok();
+  const int error = errno;
+  return Status::SystemSaid(
+      error, std::string("/dev/fuse: ") + std::strerror(error) +
+                 "; next: tracefs-mount --doctor says what to change");
+}
+
+}  // namespace
+
 Status Session::MountThere() {
+  if (Status s = CheckDevice(); !s.ok()) {
+    return s.Prefixed("mounting at '" + mount_point_ + "'");
+  }
   const auto mount_at = [this](const std::string& place) {
     if (fuse_session_mount(session_, place.c_str()) == 0) return Status::Ok();
     const int error = errno;

@@ -17,6 +17,36 @@ constexpr std::array<std::string_view, 6> kNames = {
 // Those a tracefs-recv can listen at come first.
 constexpr size_t kListenNames = 4;
 
+// What people paste: "tcp://host:9900/" for "host:9900", "unix:///run/s" for
+// "/run/s". Behind "tcp:", which was taken already, "//host:9900" is left.
+Status TakeScheme(const Address& address, std::string_view* text) {
+  const std::string own = std::string(TransportName(address.transport)) + "://";
+  if (text->starts_with(own)) {
+    text->remove_prefix(own.size());
+  } else if (address.is_unix()) {
+    if (text->starts_with("///")) text->remove_prefix(2);
+    return {};
+  } else if (text->starts_with("//")) {
+    text->remove_prefix(2);
+  } else if (const size_t at = text->find("://"); at != text->npos) {
+    return Status::Invalid(Quoted(*text) + " is an address of " +
+                           Quoted(text->substr(0, at)) + ", not of " +
+                           std::string(TransportName(address.transport)) +
+                           "; write HOST:PORT");
+  }
+  if (!address.is_unix() && text->ends_with('/')) text->remove_suffix(1);
+  return {};
+}
+
+// "host:9900", "[::1]:9900", ":9900": nothing but a host and a port.
+bool IsHostAndPort(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos || !ParseUnsigned(text.substr(colon + 1)))
+    return false;
+  const std::string_view host = text.substr(0, colon);
+  return host.find_first_of(":/") == host.npos || host.starts_with('[');
+}
+
 }  // namespace
 
 std::string_view TransportName(Transport transport) {
@@ -34,6 +64,7 @@ std::string Address::Text() const {
 Result<Address> ParseAddress(Transport transport, std::string_view text,
                              bool listen) {
   Address address{.transport = transport};
+  if (Status s = TakeScheme(address, &text); !s.ok()) return s;
   if (address.is_unix()) {
     if (text.empty() || text.size() >= sizeof(sockaddr_un::sun_path)) {
       return Status::Invalid("the path of a socket has 1 to " +
@@ -42,6 +73,12 @@ Result<Address> ParseAddress(Transport transport, std::string_view text,
     }
     address.host = text;
     return address;
+  }
+  if (text.find('@') != text.npos) {
+    return Status::Invalid(Quoted(text) +
+                           ": a user and a password do not stand in an "
+                           "address; write HOST:PORT, and see which options "
+                           "take them");
   }
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
@@ -89,6 +126,9 @@ Result<Address> ParseListenAddress(std::string_view text) {
       return ParseAddress(static_cast<Transport>(i), text.substr(colon + 1),
                           /*listen=*/true);
     }
+  }
+  if (IsHostAndPort(text)) {
+    return ParseAddress(Transport::kTcp, text, /*listen=*/true);
   }
   return Status::Invalid(
       Quoted(text) + " does not begin with a kind of socket" +

@@ -29,13 +29,15 @@ struct Address {
   std::string Text() const;
 };
 
-// "HOST:PORT", "[v6]:PORT", or a path for Unix sockets. kInvalid says what is
+// "HOST:PORT", "[v6]:PORT", or a path for Unix sockets; the same with
+// "TRANSPORT://" in front, and a '/' after a port. kInvalid says what is
 // expected. An empty host is refused unless `listen`.
 Result<Address> ParseAddress(Transport transport, std::string_view text,
                              bool listen);
 // What Address::Text gives.
 Result<Address> ParseAddressText(std::string_view text);
-// The same with "TRANSPORT:" in front: "tls:collector:9900".
+// The same with "TRANSPORT:" in front: "tls:collector:9900". Without it TCP is
+// meant.
 Result<Address> ParseListenAddress(std::string_view text);
 
 }  // namespace tracefs::net

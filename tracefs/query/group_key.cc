@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/spelling.h"
@@ -68,13 +70,35 @@ const reader::FieldRow* FieldOfWord(std::string_view word) {
   }
 }
 
+// What people call a column, where that is no misspelling of its name.
+struct Synonym {
+  std::string_view word;
+  std::string_view name;
+};
+constexpr Synonym kSynonyms[] = {
+    {"operation", "op"},  {"syscall", "op"},    {"file", "path"},
+    {"filename", "path"}, {"directory", "dir"}, {"folder", "dir"},
+    {"command", "cname"}, {"comm", "cname"},    {"program", "cname"},
+    {"user", "cuid"},     {"uid", "cuid"},      {"pid", "cpid"},
+    {"error", "errno"},   {"extension", "ext"}, {"duration", "latency"}};
+
+std::string Suggested(std::string_view word,
+                      std::span<const std::string_view> known) {
+  for (const Synonym& synonym : kSynonyms) {
+    if (SameButForCase(word, synonym.word)) {
+      return "; did you mean '" + std::string(synonym.name) + "'?";
+    }
+  }
+  return DidYouMean(word, known);
+}
+
 Status Unknown(std::string_view word, std::string_view option) {
   std::vector<std::string_view> known;
   for (const Word& w : kWords) known.push_back(w.name);
   for (const Column& column : AllColumns()) known.push_back(column.name);
   return Status::Invalid(
       std::string(option) + ": nothing can be grouped by \"" + Printable(word) +
-      "\"" + DidYouMean(word, known) +
+      "\"" + Suggested(word, known) +
       " (columns, as op cname cuid path errno; dir(N) ext name container host "
       "time(1s) hour minute log2(COLUMN) linear(COLUMN,WIDTH) align(COLUMN) "
       "process tree flag_names; "

@@ -51,11 +51,9 @@ std::vector<std::string> WarningsOf(const TracerPlan& plan,
     }
   }
   if (facts.forwards_locks || !MayKeepLocks(plan)) return warnings;
-  if (!facts.mounted) {
-    say("locks (getlk, setlk, flock) will not be seen: the kernel keeps them "
-        "to itself unless a filter names them; name them, or leave them out: "
-        "NOT op IN { getlk setlk flock }");
-  } else if (NamesLocks({&plan, 1})) {
+  // Which does not name them has not asked for them: the header says what
+  // cannot be seen.
+  if (facts.mounted && NamesLocks({&plan, 1})) {
     say("it names lock operations, which the kernel has kept to itself since "
         "the mount began; mount with this tracer to see them");
   }

@@ -34,8 +34,6 @@ class RulesMountTest : public LiveMountTest {
     for (size_t at = 0; (at = text.find(from)) != std::string::npos;) {
       text.replace(at, from.size(), Path(""));
     }
-    const std::string date = "-%date";
-    text.erase(text.find(date), date.size());
     return text;
   }
   // Alarms of each rule so far, by title.

@@ -112,6 +112,26 @@ def case_it_begins_with_the_verdict(suite):
            alone.stderr)
 
 
+def case_without_the_device_the_doctor_is_named(suite):
+    folder, trace = place(suite, "no-device")
+    script = ("mount --bind /dev/null {dev} && mount -t tmpfs none /dev && "
+              "touch /dev/null && mount --bind {dev} /dev/null && ")
+    dev = os.path.join(suite.folder("lent"), "null")
+    with open(dev, "w", encoding="ascii"):
+        pass
+    for last in (f"tracefs-run -o {trace} -- true",
+                 f"tracefs-mount {folder} --log none"):
+        got = subprocess.run(
+            ["unshare", "-m", "sh", "-c",
+             script.format(dev=dev) + f"exec {suite.bin}/{last}"], cwd=folder,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            timeout=PATIENCE_S)
+        expect_equal(got.returncode, 3, got.stderr)
+        expect("/dev/fuse: No such file or directory; next: tracefs-mount "
+               "--doctor" in got.stderr and "\\n" not in got.stderr,
+               got.stderr)
+
+
 def case_exit_statuses(suite):
     folder, trace = place(suite, "statuses")
     plain = os.path.join(folder, "plain")
@@ -373,6 +393,7 @@ def main():
     suite = Suite("run", __doc__)
     for case in (case_the_command_is_as_without, case_summary,
                  case_it_begins_with_the_verdict,
+                 case_without_the_device_the_doctor_is_named,
                  case_exit_statuses, case_filter_and_environment, case_config,
                  case_killed, case_signals, case_daemons, case_nested,
                  case_tracers_are_let_go, case_mounts_below, case_root,

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <utility>
+
 namespace tracefs::net {
 namespace {
 
@@ -21,6 +24,41 @@ TEST(AddressTest, NumbersOfTheNewProtocolStandBetweenBrackets) {
   EXPECT_EQ(address->host, "fe80::1");
   EXPECT_EQ(address->Text(), "tls:[fe80::1]:443");
   EXPECT_FALSE(ParseAddress(Transport::kTls, "fe80::1:443", false).ok());
+}
+
+TEST(AddressTest, IsTakenAsPeoplePasteIt) {
+  for (const std::string_view text :
+       {"tcp://a.example:9900", "tcp://a.example:9900/", "//a.example:9900",
+        "a.example:9900"}) {
+    const auto address = ParseAddress(Transport::kTcp, text, false);
+    ASSERT_TRUE(address.ok()) << text << ": " << address.status().message();
+    EXPECT_EQ(address->Text(), "tcp:a.example:9900") << text;
+  }
+  for (const auto& [text, want] :
+       {std::pair("tcp://[::1]:9900/", "tcp:[::1]:9900"),
+        std::pair("tls://a:1", "tls:a:1"), std::pair("a:1", "tcp:a:1"),
+        std::pair("[::1]:1", "tcp:[::1]:1"), std::pair(":1", "tcp::1"),
+        std::pair("unix:///run/s", "unix:/run/s"),
+        std::pair("unix:/run/s", "unix:/run/s"),
+        std::pair("unix://run/s", "unix://run/s")}) {
+    const auto address = ParseListenAddress(text);
+    ASSERT_TRUE(address.ok()) << text << ": " << address.status().message();
+    EXPECT_EQ(address->Text(), want) << text;
+  }
+}
+
+TEST(AddressTest, WhatIsMeantForAnotherTransportIsRefused) {
+  for (const std::string_view text :
+       {"tls://a:1", "http://a:1", "nats://a:1", "user:secret@a:1",
+        "tcp://user@a:1", "tcp://a:1/path", "tcp:/a:1", "tcp://tcp://a:1"}) {
+    EXPECT_FALSE(ParseAddress(Transport::kTcp, text, false).ok()) << text;
+  }
+  EXPECT_FALSE(ParseListenAddress("tlss:a:1").ok());
+  EXPECT_FALSE(ParseListenAddress("nats://a:1").ok());
+  const auto secret =
+      ParseAddress(Transport::kTcp, "tcp://user:secret@a:1", false);
+  EXPECT_NE(secret.status().message().find("which options take them"),
+            std::string::npos);
 }
 
 TEST(AddressTest, WhatIsMissingIsNamed) {

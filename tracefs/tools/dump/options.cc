@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
