@@ -242,8 +242,7 @@ class Planting:
         self.made: dict[str, Made] = {}
 
     def configure(self) -> None:
-        if not (self.shop.build / "build.ninja").exists():
-            self.shop.copy()
+        self.shop.copy(head=HEAD)
         options = ["-DTRACEFS_TESTS=ON",
                    "-DCMAKE_CXX_COMPILER_LAUNCHER="
                    f"{self.shop.tree / 'tests/mutants/compile'}"]

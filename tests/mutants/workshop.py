@@ -81,10 +81,10 @@ class Workshop:
         self.tree = tree
         self.build = tree / "build" / "release"
 
-    def copy(self, instead=None) -> None:
+    def copy(self, instead=None, head=None) -> None:
         """Makes the copy like the tree, but for files whose content `instead`
-        names; files that are alike keep their times, so that nothing is compiled
-        again for them."""
+        names, and copies that begin with `head`; files that are alike keep their
+        times, so that nothing is compiled again for them."""
         instead = instead or {}
         self.tree.mkdir(parents=True, exist_ok=True)
         listed = subprocess.run(
@@ -95,6 +95,8 @@ class Workshop:
         for name in sorted(wanted):
             source, copy = ROOT / name, self.tree / name
             if source.is_symlink() or not source.is_file():
+                continue
+            if head and copy.exists() and copy.read_bytes().startswith(head):
                 continue
             data = instead[name] if name in instead else source.read_bytes()
             if not copy.exists() or copy.read_bytes() != data:
@@ -113,6 +115,9 @@ class Workshop:
         if not deps.is_dir():
             sys.exit(f"mutate: there is no {deps}\nmutate: next: scripts/setup")
         if (self.build / "build.ninja").exists():
+            # There may be other tests than when it was configured.
+            run(["ninja", "-C", str(self.build), "build.ninja"],
+                env=environment())
             return
         done = run(["cmake", "--preset", "release",
                     f"-DTRACEFS_DEPS_DIR={deps}", *options],
