@@ -61,7 +61,7 @@ TEST_F(MetricsListenerTest, WhatIsNoAddressIsRefused) {
 }
 
 TEST_F(MetricsListenerTest, TellsThePortThatItGot) {
-  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+  for (const std::string host : {"127.0.0.1", "[127.0.0.1]", "[::1]"}) {
     const auto listener = ListenForMetrics(host + ":0", "");
     if (!listener.ok() && host == "[::1]") continue;  // no IPv6 here
     ASSERT_TRUE(listener.ok()) << listener.status().message();
@@ -144,7 +144,7 @@ TEST(ClassicMetricsTest, FamiliesAreNamedLikeTheirSamples) {
                            "a_total 1\n"
                            "# TYPE b gauge\n"
                            "# HELP b\n"
-                           "b{x=\"# no\"} 2\n"
+                           "b{x=\"# HELP no\"} 2\n"
                            "# TYPE c info\n"
                            "# HELP c Of c.\n"
                            "c_info{v=\"1\"} 1\n"
@@ -154,7 +154,7 @@ TEST(ClassicMetricsTest, FamiliesAreNamedLikeTheirSamples) {
             "a_total 1\n"
             "# TYPE b gauge\n"
             "# HELP b \n"
-            "b{x=\"# no\"} 2\n"
+            "b{x=\"# HELP no\"} 2\n"
             "# TYPE c_info gauge\n"
             "# HELP c_info Of c.\n"
             "c_info{v=\"1\"} 1\n");

@@ -1,9 +1,15 @@
 // Notes of the configs of mounts: written, read back, and those of others.
 #include "tracefs/control/mount_note.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
+
+#include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
 namespace {
@@ -27,6 +33,29 @@ TEST(MountNoteTest, RoundTrip_ADirectoryOfSignedConfigs) {
   EXPECT_EQ(read->config_dir, note.config_dir);
   EXPECT_EQ(read->config_keys, note.config_keys);
   EXPECT_EQ(read->config_state, note.config_state);
+}
+
+TEST(MountNoteTest, IsWrittenAnewOrRemoved) {
+  const TempFolder folder;
+  const UniqueFd fd(::open(folder.Path("").c_str(), O_RDONLY | O_DIRECTORY));
+  const MountIdentity mount{};
+  const auto in_it = [&] {
+    std::vector<std::string> texts;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder.Path(""))) {
+      texts.push_back(TempFolder::Read(entry.path()));
+    }
+    return texts;
+  };
+  ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", {.config = "/a"}).ok());
+  EXPECT_EQ(in_it(),
+            std::vector{MountNoteText(MountNote{.config = "/a"}, "/mnt")});
+  const MountNote other{.config_dir = "/d"};
+  ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", other).ok());
+  EXPECT_EQ(in_it(), std::vector{MountNoteText(other, "/mnt")});
+  ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", {}).ok());
+  EXPECT_TRUE(in_it().empty());
+  ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", {}).ok());
 }
 
 // The device number of a mount is used again when it has ended.

@@ -55,6 +55,34 @@ TEST(ControlRequestTest, MissingMembersAreNamed) {
             "request: stop needs the string 'filter'");
 }
 
+TEST(ControlRequestTest, ANumberThatIsNotThereIsNone) {
+  ControlRequest r;
+  ASSERT_TRUE(
+      ControlRequest::Parse(R"({"command":"stop","tracer":4294967295})", &r)
+          .ok());
+  EXPECT_EQ(*r.Number("tracer"), 4294967295u);
+  EXPECT_EQ(r.Number("other").status().message(),
+            "request: stop needs the number 'other', below 2^32");
+  EXPECT_EQ(r.CheckMembers({}).message(), "request: stop takes no 'tracer'");
+}
+
+TEST(ControlRequestTest, Malicious_EachMemberComesOnceAndIsOfItsKind) {
+  for (const std::string member :
+       {R"("command":"a")", R"("id":1)", R"("text":"a")", R"("number":1)",
+        R"("table":{})"}) {
+    const std::string name = member.substr(1, member.find('"', 1) - 1);
+    EXPECT_NE(ErrorOf("{" + member + "," + member + "}").find("is there twice"),
+              std::string::npos)
+        << name;
+  }
+  EXPECT_NE(ErrorOf(R"({"command":"a","t":{"b":1,"b":2}})").find("twice"),
+            std::string::npos);
+  for (const std::string bad :
+       {R"({"id":{},"command":"a"})", R"({"command":{}})"}) {
+    EXPECT_NE(ErrorOf(bad).find("an object"), std::string::npos) << bad;
+  }
+}
+
 TEST(ControlRequestTest, Malicious_WrongFormIsRefused) {
   EXPECT_EQ(ErrorOf(""), "request: not JSON at byte 1");
   EXPECT_EQ(ErrorOf("[]"), "request: an array where an object was expected");
