@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
 #include <linux/fuse.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -75,6 +76,19 @@ TEST(UndoContentsTest, EachStepIsTakenBackByWhatWasKeptBeforeIt) {
               static_cast<ssize_t>(now.size()));
     ASSERT_EQ(::ftruncate(file.get(), static_cast<off_t>(now.size())), 0);
 
+    const uint64_t hole = roll(8) * kPage;
+    ASSERT_EQ(
+        ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(hole), 2 * kPage),
+        0);
+    for (uint64_t at = hole; at < std::min(now.size(), hole + 2 * kPage);
+         ++at) {
+      now[at] = '\0';
+      // What is not given back stays as it is by now.
+      if (at < keep.offset || at >= keep.offset + keep.length) {
+        if (at < was.size()) was[at] = '\0';
+      }
+    }
     UndoStep back;
     ASSERT_TRUE(KeepContents(file.get(), keep, store.get(), &back));
     ASSERT_TRUE(PutContents(store.get(), keep, file.get()));
@@ -100,7 +114,8 @@ TEST_F(UndoGroupsTest, OneThatFailsTakesNoOtherBack) {
   EXPECT_THAT(Decide(), IsEmpty());
   // Between the two that are done somebody changes what the second is about.
   ASSERT_EQ(::chmod(Live("b2").c_str(), 0666), 0);
-  EXPECT_THAT(Apply(), SizeIs(1));
+  EXPECT_THAT(Apply(), ElementsAre("rename b2 to b: others are changing it at "
+                                   "this moment"));
   EXPECT_EQ(TempFolder::Read(Live("a")), "A") << "the first stays done";
   EXPECT_EQ(TempFolder::Read(Live("b2")), "B");
 }
@@ -174,6 +189,33 @@ TEST_F(UndoGroupsTest, OneOperationMayTakeSeveralSteps) {
   EXPECT_EQ(groups_[0].steps[1].kind, UndoStep::Kind::kMode)
       << "a write may have cleared the bits";
   EXPECT_EQ(groups_[0].steps[1].mode, 04755u);
+}
+
+TEST_F(UndoGroupsTest, SizeAndModeOfOneOperationAreTwoSteps) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "0123");
+  const auto before = Listing(live_);
+  SetAttributes(kRootSlot, "f", FATTR_SIZE | FATTR_MODE, 2, 0640);
+  EXPECT_THAT(Decide(), IsEmpty());
+  ASSERT_THAT(groups_, SizeIs(1));
+  EXPECT_THAT(groups_[0].steps, SizeIs(2));
+  EXPECT_THAT(Apply(), IsEmpty());
+  EXPECT_EQ(Listing(live_), before);
+}
+
+TEST_F(UndoGroupsTest, AnEmptyAttributeIsPutBack) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  SetXattr(kRootSlot, "f", "user.a", "was");
+  SetXattr(kRootSlot, "f", "user.a", "");
+  EXPECT_THAT(Decide(), IsEmpty());
+  const auto before = Listing(live_);
+  UndoStep impossible;
+  impossible.kind = UndoStep::Kind::kRemove;
+  impossible.path = impossible.name = "nothing";
+  impossible.dir = kRootFile;
+  groups_.resize(1);
+  groups_[0].steps.push_back(impossible);
+  EXPECT_THAT(Apply(), SizeIs(1));
+  EXPECT_EQ(Listing(live_), before);
 }
 
 TEST_F(UndoGroupsTest, ADeviceThatWasThereIsNotMade) {

@@ -228,18 +228,21 @@ void UndoWorld::Truncate(uint32_t dir, std::string_view name) {
   Act(a);
 }
 
-void UndoWorld::Resize(uint32_t dir, std::string_view name, uint64_t size) {
+void UndoWorld::SetAttributes(uint32_t dir, std::string_view name,
+                              uint32_t valid, uint64_t size, uint32_t mode) {
   Action a = On(Op::setattr_, dir, name);
-  a.valid = FATTR_SIZE;
+  a.valid = valid;
   a.new_size = size;
+  a.mode = mode;
   Act(a);
 }
 
+void UndoWorld::Resize(uint32_t dir, std::string_view name, uint64_t size) {
+  SetAttributes(dir, name, FATTR_SIZE, size, 0);
+}
+
 void UndoWorld::Chmod(uint32_t dir, std::string_view name, uint32_t mode) {
-  Action a = On(Op::setattr_, dir, name);
-  a.valid = FATTR_MODE;
-  a.mode = mode;
-  Act(a);
+  SetAttributes(dir, name, FATTR_MODE, 0, mode);
 }
 
 void UndoWorld::Chown(uint32_t dir, std::string_view name, uint32_t uid,

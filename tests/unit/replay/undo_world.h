@@ -45,6 +45,8 @@ class UndoWorld : public testing::Test {
   void Write(uint32_t dir, std::string_view name, uint64_t offset,
              std::string_view bytes);
   void Truncate(uint32_t dir, std::string_view name);  // open with O_TRUNC
+  void SetAttributes(uint32_t dir, std::string_view name, uint32_t valid,
+                     uint64_t size, uint32_t mode);
   void Resize(uint32_t dir, std::string_view name, uint64_t size);
   void Chmod(uint32_t dir, std::string_view name, uint32_t mode);
   void Chown(uint32_t dir, std::string_view name, uint32_t uid, uint32_t gid);
