@@ -211,6 +211,20 @@ bool HelperLink::is_there() {
   return socket_ != nullptr;
 }
 
+void AwaitHelpers() {
+  HelperBook& book = TheBook();
+  const std::lock_guard lock(book.mu);
+  for (HelperLink* const link : book.links) static_cast<void>(link->Await());
+}
+
+void KeepHelpersIn(std::span<std::atomic<int32_t>> places) {
+  HelperBook& book = TheBook();
+  const std::lock_guard lock(book.mu);
+  for (size_t i = 0; i < std::min(places.size(), book.links.size()); ++i) {
+    book.links[i]->KeepIn(places[i]);
+  }
+}
+
 std::vector<HelperCounts> LookAtHelpers() {
   HelperBook& book = TheBook();
   std::vector<HelperLink::News> news;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,5 +105,10 @@ class HelperLink {
 // started, and logs what has happened to them. Returns the kinds that there are
 // or were, with their totals. Threads: any.
 std::vector<HelperCounts> LookAtHelpers();
+
+// Waits until all that keepers start are there; and HelperLink::KeepIn of all,
+// in the order in which they were made.
+void AwaitHelpers();
+void KeepHelpersIn(std::span<std::atomic<int32_t>> places);
 
 }  // namespace tracefs

@@ -23,8 +23,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -74,9 +72,6 @@ class Watchdog {
   // A process that may see what others run (looker.h): a socket to it.
   Result<UniqueFd> StartLooker();
 
-  // There will be one daemon after the other, which find here which process
-  // this speaks to; `place` as HelperLink::KeepIn has it.
-  void KeepIn(std::atomic<int32_t>& place) { link_->KeepIn(place); }
   // A daemon takes the place of one that may have been asking: answers to that
   // one are thrown away.
   Status TakeOver();

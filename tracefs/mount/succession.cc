@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/helper_link.h"
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/survive/faults.h"
 #include "tracefs/survive/keeper.h"
@@ -89,6 +90,7 @@ Status MountRun::Survive() {
   if (!area.ok()) return area.status();
   area_ = *std::move(area);
   fs_->KeepIn(*area_);
+  AwaitHelpers();
   const Result<uint32_t> before = survive::BecomeKeeper(
       *area_, {.goes_on_untraced = std::ranges::none_of(
                    plans_,
@@ -102,7 +104,7 @@ Status MountRun::Survive() {
   predecessors_ = *before;
   if (Status s = OpenOwnProc(); !s.ok()) return s;
   survive::NoteFaults();
-  watchdog_->KeepIn(area_->header().watchdog);
+  KeepHelpersIn(area_->header().helpers);
   session_->Survive(
       *fs_, predecessors_ != 0,
       [this](const std::string& request, const std::string& file) {

@@ -177,6 +177,7 @@ struct TraceIdentity {
   // Whether this one goes on with what is there. What the output has beyond
   // that goes: it is written once more.
   bool resumes = false;
+  uint64_t next_block = 0;  // then
 };
 
 // How full the queue of a stage is.

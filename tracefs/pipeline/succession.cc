@@ -55,24 +55,43 @@ void Tracer::NoteState(bool ended) {
   parts_.output->Noted();
 }
 
+void Tracer::NoteLosses() {
+  if (parts_.survives == nullptr) return;
+  survive::TraceRecord& record = *parts_.survives;
+  for (size_t r = 0; r < kLossReasonCount; ++r) {
+    record.lost[r].store(losses_.Total(static_cast<LossReason>(r)));
+  }
+  record.late_events.store(late_events_.load(std::memory_order_relaxed));
+  record.late_blocks.store(late_blocks_.load(std::memory_order_relaxed));
+}
+
 Status Tracer::Continue(TraceIdentity identity) {
   survive::TraceRecord& record = *parts_.survives;
   const survive::TraceState& state = record.states[record.turns.load() % 2];
   Copy(state.output, &record.output);
   identity.resumes = true;
+  identity.next_block = state.sequence;
   if (Status s = parts_.output->Initialize(identity); !s.ok()) return s;
   clock_ = CommonClockPair();
   next_sequence_ = state.sequence;
   blocks_.Add(state.sequence);
   recorded_.Add(state.recorded);
   for (size_t r = 0; r < kLossReasonCount; ++r) {
-    losses_.Restore(static_cast<LossReason>(r), state.lost[r]);
+    const auto reason = static_cast<LossReason>(r);
+    losses_.Restore(reason, state.lost[r]);
+    // What the dead one could not tell any more; when it was is not known.
+    const uint64_t lost = record.lost[r].load();
+    const uint64_t now = MonotonicNs();
+    if (lost > state.lost[r])
+      losses_.Add(reason, lost - state.lost[r], now, now);
   }
   for (size_t phase = 0; phase < totals_.size(); ++phase) {
     for (size_t op = 0; op < kOpCount; ++op) {
       totals_[phase][op].Add(state.by_op[phase][op]);
     }
   }
+  late_events_.store(record.late_events.load());
+  late_blocks_.store(record.late_blocks.load());
   last_block_ns_ = MonotonicNs();
   Area& area = *Area::OfProcess();
   std::vector<std::pair<Block*, std::unique_ptr<Block>>> left;

@@ -425,13 +425,16 @@ void Tracer::NoteRefused(const BlockInfo& info, const Status& why) {
   if (info.counted != 0) {
     losses_.Add(LossReasonOf(why), info.counted, info.first_ns, info.last_ns);
   }
-  if (info.events == 0) return;
-  losses_.Add(reason, info.events, info.first_ns, info.last_ns);
+  if (info.events != 0) {
+    losses_.Add(reason, info.events, info.first_ns, info.last_ns);
+  }
+  NoteLosses();
 }
 
 void Tracer::NoteRefusal() {
   const uint64_t now = MonotonicNs();
   losses_.Add(LossReason::kRefused, 1, now, now);
+  NoteLosses();
 }
 
 void Tracer::NoteLate(const BlockInfo& info, const Status& why) {

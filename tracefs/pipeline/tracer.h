@@ -198,6 +198,7 @@ class Tracer {
   // Goes on with a trace of a dead daemon, and writes what that one had.
   Status Continue(TraceIdentity identity);
   void NoteState(bool ended);
+  void NoteLosses();
 
   // Lock order: that of processes_, mu_, error_mu_.
   std::mutex mu_;  // guards all below and the output chain

@@ -72,7 +72,7 @@ Result<std::unique_ptr<Area>> Area::Make() {
   area->header_->next_handle.store(1);
   area->header_->keeper.store(-1);
   area->header_->daemon.store(-1);
-  area->header_->watchdog.store(-1);
+  for (std::atomic<int32_t>& fd : area->header_->helpers) fd.store(-1);
   // The first is of the thread that makes good what others left.
   area->slots_[0].used.store(1);
   return area;
@@ -112,6 +112,12 @@ void* Area::Held(uint64_t number) {
     return nullptr;
   }
   return blocks_ + number * kBlockBytes;
+}
+
+void Area::ForEachHeld(const std::function<void(void* place)>& use) {
+  for (size_t i = 0; i < Header::kBlocks; ++i) {
+    if (header_->blocks[i].load() == kHeld) use(blocks_ + i * kBlockBytes);
+  }
 }
 
 void Area::ForgetLeftBlocks() {

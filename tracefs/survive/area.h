@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -142,6 +143,11 @@ struct TraceState {
 };
 struct TraceRecord {
   std::atomic<uint32_t> turns;  // the state is [turns % 2]; 0: none yet
+  // By reason, whether a message has told of it or not; and of blocks that were
+  // written, and lost afterwards.
+  std::array<std::atomic<uint64_t>, 16> lost;
+  std::atomic<uint64_t> late_events;
+  std::atomic<uint64_t> late_blocks;
   std::array<TraceState, 2> states;
   OutputState output;  // as its stages have it, for the next state
 };
@@ -177,8 +183,9 @@ struct Header {
   std::atomic<uint32_t> keepers;
   std::atomic<int32_t> keeper;
   std::atomic<int32_t> daemon;
-  std::atomic<int32_t> watchdog;  // the socket of the one that there is, or -1
-  std::atomic<uint64_t> died_ns;  // when the last one was found dead
+  // The sockets of helper processes, in the order in which these were made.
+  std::array<std::atomic<int32_t>, 256> helpers;
+  std::atomic<uint64_t> died_ns;         // when the last one was found dead
   std::atomic<uint64_t> longest_gap_ns;  // from a death until served again
   std::atomic<uint32_t> init_size;       // of what follows; 0: not yet
   std::array<std::byte, 256> init;       // the kernel's first request
@@ -232,6 +239,7 @@ class Area {
   // is then.
   uint64_t Hold(void* place);
   void* Held(uint64_t number);
+  void ForEachHeld(const std::function<void(void* place)>& use);
   bool IsBlock(const void* at) const {
     return at >= blocks_ && at < blocks_ + Header::kBlocks * kBlockBytes;
   }

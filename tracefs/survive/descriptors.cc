@@ -62,8 +62,10 @@ void Enter(std::atomic<int32_t>& fd, bool right, Named* named) {
 Named NamedIn(Area& area) {
   Named named;
   Header& header = area.header();
-  for (auto* const fd : {&header.keeper, &header.daemon, &header.watchdog}) {
-    Enter(*fd, /*right=*/true, &named);
+  Enter(header.keeper, /*right=*/true, &named);
+  Enter(header.daemon, /*right=*/true, &named);
+  for (std::atomic<int32_t>& fd : header.helpers) {
+    Enter(fd, /*right=*/true, &named);
   }
   std::unordered_map<uint64_t, const NodeRecord*> by_id;
   const auto nodes =

@@ -16,6 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kFilters = {"compress", "columns",
                                                       "checksum", "encrypt"};
 
+constexpr std::array<std::string_view, 3> kReceivers = {"tcp", "tls", "unix"};
+
 Status CannotSurvive(const Config& config, const ConfigEntry& entry,
                      const std::string& why) {
   return Status::Invalid(PlaceText(config, entry.position) +
@@ -45,9 +47,15 @@ Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
                          "with feed cannot go on in the middle; leave it out");
   }
   if (driver.name == "file") return Status::Ok();
+  if (std::ranges::find(kReceivers, driver.name) != kReceivers.end()) {
+    if (driver.Text("when_full") != "spill") return Status::Ok();
+    return CannotSurvive(config, driver,
+                         "with when_full = spill cannot go on in the middle; "
+                         "choose another policy");
+  }
   return CannotSurvive(config, driver,
                        "cannot go on where a dead daemon has stopped; write to "
-                       "a file");
+                       "a file, or to a tracefs-recv");
 }
 
 }  // namespace

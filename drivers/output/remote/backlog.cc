@@ -10,7 +10,7 @@ class MemoryBacklog final : public Backlog {
   Status Append(ByteSpan header, ByteSpan payload,
                 const BlockInfo& info) override {
     Frame frame{.bytes = header.size() + payload.size(), .info = info};
-    frame.memory = std::make_unique_for_overwrite<std::byte[]>(frame.bytes);
+    frame.memory.reset(new std::byte[frame.bytes]);
     std::memcpy(frame.memory.get(), header.data(), header.size());
     if (!payload.empty()) {
       std::memcpy(frame.memory.get() + header.size(), payload.data(),

@@ -16,6 +16,13 @@
 
 namespace tracefs {
 
+struct FrameDelete {
+  bool owns = true;
+  void operator()(std::byte* at) const {
+    if (owns) delete[] at;
+  }
+};
+
 // Threads: the owner serialises all calls. A frame that Locate found stays
 // where it is until it is dropped.
 class Backlog {
@@ -25,8 +32,8 @@ class Backlog {
   struct Frame {
     uint64_t bytes = 0;
     BlockInfo info;
-    // One of the two.
-    std::unique_ptr<std::byte[]> memory = {};
+    // One of the two. Memory may be somebody else's.
+    std::unique_ptr<std::byte[], FrameDelete> memory = {};
     std::shared_ptr<struct SpillSegment> segment = {};
     uint64_t offset = 0;  // in the segment
   };

@@ -11,6 +11,7 @@
 
 #include "drivers/output/remote/connect.h"
 #include "drivers/output/remote/helper_process.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/passed_files.h"
 
 namespace tracefs {
@@ -56,6 +57,8 @@ class ProcessDialer final : public Dialer {
  private:
   Result<UniqueFd> DialOnce(int cancel) {
     const HelperLink::Socket socket = link_.Await(cancel);
+    // Another process may have asked before, from a copy of this.
+    if (requests_ == 0) requests_ = static_cast<uint32_t>(MonotonicNs());
     const uint32_t request = ++requests_;
     if (socket == nullptr) {
       pollfd stop = {cancel, POLLIN, 0};

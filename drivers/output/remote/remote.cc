@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "drivers/output/remote/lasting_backlog.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/pipeline/loss.h"
@@ -34,11 +35,8 @@ class Remote final : public OutputDriver {
     full_ = identity.full;
     Link::Trace trace;
     trace.preamble = identity.preamble;
-    trace.backlog =
-        options_.spill != nullptr
-            ? MakeSpillBacklog(options_.spill, identity.preamble,
-                               identity.serial, options_.limit_bytes)
-            : MakeMemoryBacklog();
+    trace.sent_before = identity.resumes;
+    trace.backlog = MakeBacklog(identity);
     trace.lost = identity.lost;
     trace.shorter = [this](const Backlog& backlog) {
       gave_up_ = false;
@@ -75,8 +73,17 @@ class Remote final : public OutputDriver {
     if (!status.ok()) return status;
     SayHowFull(link_->backlog());
     lock.unlock();
-    link_->sender().Wake();
+    if (lasting_ == nullptr) link_->sender().Wake();
     return Status::Ok();
+  }
+
+  void Noted() override {
+    if (lasting_ == nullptr) return;
+    {
+      const auto lock = link_->sender().Lock();
+      lasting_->Commit();
+    }
+    link_->sender().Wake();
   }
 
   Status Flush() override {
@@ -145,6 +152,21 @@ class Remote final : public OutputDriver {
   }
 
  private:
+  std::unique_ptr<Backlog> MakeBacklog(const TraceIdentity& identity) {
+    if (options_.spill != nullptr) {
+      return MakeSpillBacklog(options_.spill, identity.preamble,
+                              identity.serial, options_.limit_bytes);
+    }
+    survive::Area* const area = survive::Area::OfProcess();
+    if (identity.survives == nullptr || area == nullptr) {
+      return MakeMemoryBacklog();
+    }
+    auto lasting = std::make_unique<LastingBacklog>(*area, identity.tracer_id);
+    lasting_ = lasting.get();
+    if (identity.resumes) lasting->TakeLeft(identity.next_block);
+    return lasting;
+  }
+
   // With the lock held. The end of a trace is always let in, and one block is
   // whatever its size. Under
   // kFail what is under way comes in beyond the limit, for it was let begin.
@@ -191,6 +213,7 @@ class Remote final : public OutputDriver {
   const std::unique_ptr<Dialer> dialer_;
   const std::unique_ptr<Dialer> leftover_dialer_;
   OutputFull full_;
+  LastingBacklog* lasting_ = nullptr;  // link_'s; null: it is another kind
   std::optional<Link> link_;
   // Guarded by the link's lock.
   bool gave_up_ = false;  // waiting; until something was delivered

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -82,7 +83,7 @@ class Succession:
         point = self.suite.folder(base, "mnt")
         trace = self.suite.path(base, "trace")
         mount = self.suite.mount(
-            source, point, ("", "STR_ALL", output % trace),
+            source, point, ("", "STR_ALL", output.replace("%s", trace)),
             transport="dev", options=("--survive", "yes"), **more)
         return source, point, trace, mount
 
@@ -113,10 +114,10 @@ class Succession:
             done.append(said)
         return operations, longest, done
 
-    def compare(self, trace, done, dump=(), verify=()):
+    def compare(self, trace, done, dump=(), verify=(), traces=None):
         """All that users have done is in the trace, and nothing twice. `dump`
-        and `verify`: options with keys."""
-        files = sorted(glob.glob(trace + "*"))
+        and `verify`: options with keys; `traces`: where it is, if elsewhere."""
+        files = sorted(glob.glob(traces or trace + "*"))
         read = subprocess.run(
             [os.path.join(self.suite.bin, "tracefs-dump"), "--format", "jsonl",
              *dump, *files], capture_output=True, check=False)
@@ -204,6 +205,8 @@ class Succession:
         for filter_text, output, more in (
                 ("op = flock", file, ()),
                 ("", "async; " + file, ()),
+                ("", 'unix = "/nowhere" when_full = spill '
+                 f'"{self.suite.folder("spill", mode=0o700)}" max = 8M', ()),
                 ("", f'flight = "{self.suite.path("refused", "x")}" size = 64K', ()),
                 ("", file, ("--transport", "uring")),
                 ("", file, ("--sandbox", "strict"))):
@@ -276,6 +279,40 @@ class Succession:
                f"the last one is not there: {found[-3:]}")
         return f"{killer.kills} kills"
 
+    def received(self, recv_dies):
+        """What waits for a receiver is known to later daemons."""
+        base = self.suite.folder(f"received-{self.number}")
+        os.chmod(base, 0o700)
+        address = "unix:" + os.path.join(base, "socket")
+        store = os.path.join(base, "store")
+        os.mkdir(store, 0o700)
+
+        def start():
+            return self.suite.background(subprocess.Popen(
+                [os.path.join(self.suite.bin, "tracefs-recv"), "--listen",
+                 address, "--out", store], stderr=subprocess.PIPE))
+        receiver = [start()]
+        over = threading.Event()
+
+        def restless():
+            while recv_dies and not over.wait(1.5):
+                receiver[0].kill()
+                receiver[0].communicate()
+                over.wait(0.3)
+                receiver[0] = start()
+        dying = threading.Thread(target=restless)
+        dying.start()
+        try:
+            return self.killed_under_load(
+                "auto", f'unix = "{os.path.join(base, "socket")}" buf = 8K '
+                "retry = 200ms",
+                traces=os.path.join(store, "*.trace"))
+        finally:
+            over.set()
+            dying.join()
+            receiver[0].kill()
+            receiver[0].communicate()
+
     def killed_under_load(self, visibility, output='file = "%s"', **keys):
         options = self.suite.options
         source, point, trace, mount = self.mount(output,
@@ -333,6 +370,8 @@ def main():
     suite.run("old parts are removed", cases.kept)
     suite.run("killed under load, sealed", cases.sealed)
     suite.run("killed under load, encrypted", cases.encrypted)
+    suite.run("killed under load, received", cases.received, False)
+    suite.run("killed under load, receiver, too", cases.received, True)
     suite.finish()
 
 
