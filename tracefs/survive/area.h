@@ -178,8 +178,8 @@ struct Header {
   std::atomic<uint32_t> faulted;
   std::atomic<uint32_t> gave_up;  // it ends because it cannot go on
   static constexpr uint32_t kSomeFault = ~uint32_t{0};
-  // Keepers that took the place of one that was killed, and pidfds of the
-  // keeper and of the daemon, or -1 (keeper.h).
+  // Keepers that took the place of one that was killed; the process that is the
+  // keeper, and a pidfd of the daemon, or -1 (keeper.h).
   std::atomic<uint32_t> keepers;
   std::atomic<int32_t> keeper;
   std::atomic<int32_t> daemon;

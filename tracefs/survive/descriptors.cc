@@ -62,7 +62,6 @@ void Enter(std::atomic<int32_t>& fd, bool right, Named* named) {
 Named NamedIn(Area& area) {
   Named named;
   Header& header = area.header();
-  Enter(header.keeper, /*right=*/true, &named);
   Enter(header.daemon, /*right=*/true, &named);
   for (std::atomic<int32_t>& fd : header.helpers) {
     Enter(fd, /*right=*/true, &named);

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <deque>
 
 #include "tracefs/base/clock.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr char kOomScore[] = "/proc/self/oom_score_adj";
 // Tells the spare that the keeper has ended.
 constexpr int kKeeperEnds = SIGUSR1;
+// Whether a daemon that is no child has ended.
+constexpr int kMsBetweenLooks = 50;
 
 std::string oom_score_before;
 
@@ -80,10 +83,11 @@ class Passed {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  // Waits for one of them or until `other` is ready.
+  // Waits for one of them or until `other` is ready; -1: however long.
   template <typename PassOn>
-  void Await(pollfd* other, PassOn&& pass_on) const {
-    ::ppoll(other, 1, nullptr, &awake_);
+  void Await(pollfd* other, int at_most_ms, PassOn&& pass_on) const {
+    const timespec time = {0, at_most_ms * 1'000'000L};
+    ::ppoll(other, 1, at_most_ms < 0 ? nullptr : &time, &awake_);
     for (size_t i = 0; i < kSignals.size(); ++i) {
       if (got_[i] == 0) continue;
       got_[i] = 0;
@@ -181,8 +185,7 @@ class Keeper {
 
 Result<uint32_t> Keeper::Run() {
   ::prctl(PR_GET_NAME, name_.data(), 0, 0, 0);
-  header_.keeper.store(
-      static_cast<int32_t>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  header_.keeper.store(::getpid());
   MakeSpare();
   for (;;) {
     const uint32_t number = header_.successions.load();
@@ -255,9 +258,9 @@ void Keeper::MakeSpare() {
     if (header_.init_size.load() == 0 || header_.ended.load() != 0) {
       EndWith(3);
     }
-    CloseIn(header_.keeper);
-    header_.keeper.store(
-        static_cast<int32_t>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    // Nothing is opened here: a daemon that has just begun closes what it does
+    // not know.
+    header_.keeper.store(::getpid());
     header_.keepers.fetch_add(1);
   }
 }
@@ -293,13 +296,19 @@ End Keeper::AwaitEnd() {
       }
       if (ended == child_) return {.by = WTERMSIG(status)};
     }
+    // A number that a clone has left which its end had cut short is of no
+    // descriptor: that has ended, too.
     pollfd daemon = {header_.daemon.load(), POLLIN, 0};
     const bool ended = ::poll(&daemon, 1, 0) > 0;
+    // The daemon moves it when it begins, and its number is then another's.
+    if (daemon.fd != header_.daemon.load()) continue;
     if (child_ < 0 && (ended || daemon.fd < 0)) return EndOfOther();
     if (ended) daemon.fd = -1;
     // Returns in the spare, too, once that is the keeper.
     if (ReapSpare()) continue;
-    passed_.Await(&daemon, [this](int signal) {
+    // Of a child SIGCHLD tells, whatever becomes of the descriptor.
+    const int at_most_ms = child_ > 0 ? -1 : kMsBetweenLooks;
+    passed_.Await(&daemon, at_most_ms, [this](int signal) {
       if (child_ > 0) {
         ::kill(child_, signal);
       } else {
@@ -360,8 +369,10 @@ void ProtectFromOomKiller() {
 }
 
 bool KeeperLives(const Area& area) {
-  pollfd keeper = {area.header().keeper.load(), POLLIN, 0};
-  return keeper.fd >= 0 && ::poll(&keeper, 1, 0) == 0;
+  const UniqueFd keeper(static_cast<int>(
+      ::syscall(SYS_pidfd_open, area.header().keeper.load(), 0)));
+  pollfd ended = {keeper.get(), POLLIN, 0};
+  return keeper.valid() && ::poll(&ended, 1, 0) == 0;
 }
 
 Result<uint32_t> BecomeKeeper(Area& area, const KeeperOptions& options) {

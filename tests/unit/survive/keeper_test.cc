@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -85,6 +86,21 @@ class KeeperTest : public testing::Test {
       if (its_name == name) return child;
     }
     return 0;
+  }
+  static bool IsAlive(pid_t process) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    std::string number, name, state;
+    stat >> number >> name >> state;
+    return !state.empty() && state != "Z";
+  }
+  // The lowest descriptor that it does not have.
+  static int FreeNumberOf(pid_t process) {
+    int number = 3;
+    while (std::filesystem::is_symlink("/proc/" + std::to_string(process) +
+                                       "/fd/" + std::to_string(number))) {
+      ++number;
+    }
+    return number;
   }
   void Serve() { area_->header().served.store(1); }
   static void Stay() {
@@ -239,6 +255,25 @@ TEST_F(KeeperTest, KeeperAndDaemonMayBeKilledAtOnce) {
   Await([&] { return told_->daemons == 1; });
   ::kill(keeper_, SIGKILL);
   ::kill(told_->daemon, SIGKILL);
+  Status();
+  Await([&] { return told_->daemons >= 2; });
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+}
+
+TEST_F(KeeperTest, AKeeperMayBeKilledWhenItHasHalfMadeADaemon) {
+  Keep([&](uint32_t number) {
+    Serve();
+    if (number != 0) End(0);
+    Stay();
+  });
+  Await([&] { return told_->daemons == 1; });
+  // What the kernel leaves of it: the number of a descriptor that there is not,
+  // and which the next one gets.
+  ::kill(keeper_, SIGSTOP);
+  ::kill(told_->daemon, SIGKILL);
+  Await([&] { return !IsAlive(told_->daemon); });
+  area_->header().daemon.store(FreeNumberOf(keeper_));
+  ::kill(keeper_, SIGKILL);
   Status();
   Await([&] { return told_->daemons >= 2; });
   Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
