@@ -75,9 +75,10 @@ std::string FilterOr(std::string_view filter) {
   return std::string(filter.empty() ? kLocks : filter);
 }
 
-std::string MountConfigText(const std::string& trace) {
-  return "{\n{ " + FilterOr({}) +
-         " }\n{ stream = { STR_ALL } }\n{ async; compress; "
+std::string MountConfigText(const std::string& trace, std::string_view rules) {
+  return "{ { " + FilterOr({}) + " } { stream = { STR_ALL }; " +
+         std::string(rules) +
+         "\n}\n{ async; compress; "
          "file = " +
          StringLiteral(WithoutPatterns(trace)) +
          " rotate_size = " + std::to_string(kDefaultPartBytes) +

@@ -26,7 +26,8 @@ Result<std::string> NewTraceOf(const std::string& traced,
 // A tracer of everything worth recording: `filter`, or all but locks, which
 // stay with the kernel.
 std::string FilterOr(std::string_view filter);
-std::string MountConfigText(const std::string& trace);
+// The lines of `rules` have the numbers that they have there.
+std::string MountConfigText(const std::string& trace, std::string_view rules);
 // In a name of a file it stands for something.
 std::string WithoutPatterns(std::string_view path);
 

@@ -1,5 +1,6 @@
 // tracefs-mount: mounts a directory over itself or elsewhere and traces it.
 // And tracefs-run, which does that around a command.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/notice.h"
+#include "tracefs/base/unique_fd.h"
 #include "tracefs/command/called_as.h"
 #include "tracefs/command/front.h"
 #include "tracefs/daemon/daemonize.h"
@@ -31,6 +34,7 @@ namespace tracefs {
 namespace {
 
 constexpr std::string_view kName = "tracefs-mount";
+constexpr size_t kMaxRulesBytes = size_t{1} << 20;  // as of a config
 
 // One mount, with its log.
 int Serve(const MountOptions& options,
@@ -68,8 +72,17 @@ Status RecordAll(MountOptions* options) {
   const std::string traced = Resolved(options->source);
   const Result<std::string> trace = NewTraceOf(traced);
   if (!trace.ok()) return trace.status();
+  std::string rules;
+  if (!options->rules.empty()) {
+    const UniqueFd file(::open(options->rules.c_str(), O_RDONLY | O_CLOEXEC));
+    const std::string name = TerminalWord(options->rules);
+    if (!file) return Status::System(errno, "--rules " + name);
+    Result<std::string> text = ReadText(file.get(), kMaxRulesBytes, name);
+    if (!text.ok()) return text.status();
+    rules = *std::move(text);
+  }
   options->trace = *trace;
-  options->config_text = MountConfigText(*trace);
+  options->config_text = MountConfigText(*trace, rules);
   return Status::Ok();
 }
 

@@ -33,6 +33,9 @@ CommandOptions VisibleMountOptions() {
       {"config-state", "FILE",
        "with --config-dir: where it is remembered which one was taken last; "
        "default below /var/lib/tracefs"},
+      {"rules", "FILE",
+       "without a config: rules that watch for attacks, as those of "
+       "config/samples/rules/; tracefs-ctl MNT rules tells of alarms"},
       {"foreground", "", "stay attached to the terminal"},
       {.name = "visibility",
        .value = "MODE",
@@ -259,8 +262,14 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   options.config = given.Text("config");
   options.source = where[0];
   options.mount_point = where.back();
-  if (given.Has("config") || !options.config_dir.empty()) return options;
+  if (given.Has("config") || !options.config_dir.empty()) {
+    if (!given.Has("rules")) return options;
+    return Status::Invalid(
+        "--rules is for mounts without a config: a config has rules of its "
+        "own");
+  }
   options.records_all = true;
+  options.rules = given.Text("rules");
   if (options.survive) {
     return Status::Invalid(
         "--survive yes goes with --config: a later daemon could not name its "

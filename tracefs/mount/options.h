@@ -47,6 +47,7 @@ struct MountOptions {
   // The trace of a mount without a config (default_trace.h).
   std::string trace;
   bool records_all = false;  // there is no config
+  std::string rules;         // a file of rules, with records_all
   // Mounts below the source are visible, too.
   bool mounts_below = false;
   // Where users find the mount, if that is not the mount point.

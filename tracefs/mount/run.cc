@@ -31,7 +31,9 @@ Result<Config> ConfigOf(const MountOptions& options) {
     return LoadConfig(options.config, FullSchema());
   }
   return ParseConfig(options.config_text,
-                     options.config.empty() ? kNobodysText : options.config,
+                     !options.config.empty()  ? std::string_view(options.config)
+                     : !options.rules.empty() ? std::string_view(options.rules)
+                                              : kNobodysText,
                      FullSchema());
 }
 

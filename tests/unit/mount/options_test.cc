@@ -135,6 +135,7 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
       {{}, "a directory SRC is needed"},
       {{"s", "m", "x", "--config", "c"}, "a directory SRC is needed"},
       {{"s", "m", "--survive", "yes"}, "--survive yes goes with --config"},
+      {{"s", "--config", "c", "--rules", "r"}, "--rules is for mounts"},
       {{"s", "m", "--config", "c", "--visibility", "Fast"},
        "there are exact, auto, fast; did you mean 'fast'?"},
       {{"s", "m", "--config", "c", "--transport", "io_uring"},

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""The packs of config/samples/rules: each fires in a scripted attack, and none in
+builds, work with git, databases, backups and cleaning up."""
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
+                                "support"))
+from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..",
+                                    ".."))
+PACKS = os.path.join(ROOT, "config/samples/rules")
+
+# Each is a program of its own that is run in the mount; `every` does something
+# so many times, at so many a second.
+PACED = """
+import os, time
+def every(times, rate, do):
+    begin = time.monotonic()
+    for i in range(times):
+        do(i)
+        ahead = begin + i / rate - time.monotonic()
+        if ahead > 0:
+            time.sleep(ahead)
+"""
+ATTACKS = {
+    "mass-deletion": (["mass deletion"], """
+        os.mkdir("del")
+        for i in range(2200): open(f"del/{i}", "w").close()
+        every(2200, 260, lambda i: os.unlink(f"del/{i}"))
+        """),
+    "ransomware": (["mass rename", "mass overwrite"], """
+        os.mkdir("docs")
+        for i in range(600): open(f"docs/{i}.doc", "w").write("text")
+        def encrypt(i):
+            with open(f"docs/{i}.doc", "r+b") as file: file.write(b"XXXX")
+            os.rename(f"docs/{i}.doc", f"docs/{i}.doc.locked")
+        every(600, 90, encrypt)
+        """),
+    "credentials": (["a file with credentials was read by an unusual program"],
+                    """
+        open("home/.ssh/id_rsa").read()
+        """),
+    "set-id": (["a set-uid or set-gid bit was set"], """
+        open("shell", "w").close()
+        os.chmod("shell", 0o4755)
+        """),
+    "log-tampering": (["a log was cut or removed"], """
+        open("var/log/auth.log", "w").close()
+        """),
+    "churn": (["files are made and removed without end"], """
+        def churn(i):
+            open(f"chunk{i}", "w").close()
+            os.unlink(f"chunk{i}")
+        every(1800, 200, churn)
+        """),
+}
+
+
+class Mounted:
+    """A mount over itself with rules and without a config."""
+
+    def __init__(self, suite, name, rules):
+        self.suite = suite
+        self.folder = suite.folder(name, "tree")
+        for path, text in (("home/.ssh/id_rsa", "key"),
+                           ("var/log/auth.log", "somebody logged in\n")):
+            path = os.path.join(self.folder, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as out:
+                out.write(text)
+        self.state = suite.path(name, "state")
+        done = suite.tool("tracefs-mount", self.folder, "--rules", rules,
+                          env=dict(os.environ, STATE_DIRECTORY=self.state))
+        expect_equal(done.returncode, 0, done.stderr)
+
+    def alarms(self):
+        """Unmounts; the titles of all alarms in the trace."""
+        self.suite.command("tracefs-ctl", self.folder, "unmount")
+        folder = os.path.join(self.state, "traces")
+        told = self.suite.command("tracefs-dump", "--format", "jsonl", folder)
+        lines = [json.loads(line) for line in told.splitlines()]
+        expect(any("op" in e for e in lines), "no operation was recorded")
+        return [e for e in lines if "alarm" in e]
+
+
+def run(folder, *words, **more):
+    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, **more)
+
+
+def attack(mount, script):
+    run(mount.folder, sys.executable, "-c",
+        PACED + textwrap.dedent(script))
+
+
+def all_packs(suite):
+    path = suite.path("all.rules")
+    with open(path, "w", encoding="utf-8") as out:
+        for name in sorted(os.listdir(PACKS)):
+            with open(os.path.join(PACKS, name), encoding="utf-8") as pack:
+                out.write(pack.read())
+    return path
+
+
+def case_each_fires_in_its_attack(suite):
+    expect_equal(sorted(os.listdir(PACKS)),
+                 sorted(name + ".rules" for name in ATTACKS), "packs")
+    for name, (titles, script) in ATTACKS.items():
+        mount = Mounted(suite, name, os.path.join(PACKS, name + ".rules"))
+        attack(mount, script)
+        alarms = mount.alarms()
+        expect_equal({e["alarm"] for e in alarms}, set(titles), name)
+        # Whose work it was is in the alarm itself.
+        for e in alarms:
+            expect(e.get("comm", "").startswith("python") and "uid" in e and
+                   "pid" in e, e)
+
+
+def build(folder):
+    for i in range(40):
+        with open(os.path.join(folder, f"f{i}.c"), "w",
+                  encoding="ascii") as out:
+            out.write(f"int f{i}(void) {{ return {i}; }}\n")
+    objects = " ".join(f"f{i}.o" for i in range(40))
+    with open(os.path.join(folder, "Makefile"), "w", encoding="ascii") as out:
+        out.write(f"lib.a: {objects}\n\tar rcs $@ $^\n"
+                  "clean:\n\trm -f *.o lib.a\n")
+    for _ in range(2):
+        run(folder, "make", "-j2")
+        run(folder, "make", "clean")
+
+
+def git(folder):
+    def call(*words):
+        run(folder, "git", "-c", "user.name=a", "-c", "user.email=a@b", *words)
+    call("init", ".")
+    for version in range(3):
+        for i in range(200):
+            with open(os.path.join(folder, f"text{i}"), "w",
+                      encoding="ascii") as out:
+                out.write(f"{version} {i}\n" * 20)
+        call("add", ".")
+        call("commit", "-m", f"version {version}")
+        if version == 0:
+            call("branch", "old")
+    call("checkout", "old")
+    call("checkout", "-")
+    call("rm", "-r", "-q", ".")
+    call("reset", "--hard")
+    call("gc")
+
+
+def database(folder):
+    for mode in ("DELETE", "WAL"):
+        with contextlib.closing(sqlite3.connect(
+                os.path.join(folder, mode + ".db"),
+                isolation_level=None)) as db:
+            db.execute(f"PRAGMA journal_mode={mode}")
+            db.execute("PRAGMA synchronous=OFF")
+            db.execute("CREATE TABLE t (a, b)")
+            for i in range(2500):
+                db.execute("INSERT INTO t VALUES (?, ?)", (i, "x" * 100))
+            db.execute("DELETE FROM t WHERE a % 2")
+            db.execute("VACUUM")
+
+
+def backup(mount):
+    elsewhere = mount.suite.folder("backup")
+    run(mount.folder, "tar", "czf", os.path.join(elsewhere, "all.tgz"), ".")
+    run(mount.folder, "cp", "-a", ".", os.path.join(elsewhere, "copy"))
+    if shutil.which("rsync"):
+        for _ in range(2):
+            run(mount.folder, "rsync", "-a", "--delete", ".",
+                os.path.join(elsewhere, "synced"))
+    os.makedirs(os.path.join(mount.folder, "restored"))
+    run(os.path.join(mount.folder, "restored"), "tar", "xzf",
+        os.path.join(elsewhere, "all.tgz"))
+
+
+def case_none_fires_in_normal_work(suite):
+    mount = Mounted(suite, "normal", all_packs(suite))
+    folders = {}
+    for name in ("build", "git", "database", "logs"):
+        folders[name] = os.path.join(mount.folder, name)
+        os.mkdir(folders[name])
+    for tool, work in (("gcc", build), ("git", git)):
+        if shutil.which(tool) and shutil.which("make"):
+            work(folders[work.__name__])
+    database(folders["database"])
+    backup(mount)
+    # Logs are written to, and turned over.
+    log = os.path.join(mount.folder, "var/log/auth.log")
+    with open(log, "a", encoding="ascii") as out:
+        out.write("somebody logged out\n")
+    os.rename(log, log + ".1")
+    with open(log, "x", encoding="ascii") as out:
+        out.write("a new day\n")
+    run(os.path.dirname(log), "gzip", "auth.log.1")
+    run(mount.folder, "rm", "-rf", "restored", "git", "build")
+    alarms = mount.alarms()
+    expect_equal([(e["alarm"], e.get("comm"), e.get("path")) for e in alarms],
+                 [], "false alarms")
+
+
+def case_mistakes_have_a_place_in_the_file(suite):
+    path = suite.path("wrong.rules")
+    with open(path, "w", encoding="ascii") as out:
+        out.write("# A rule.\nwhen seen(op = raed) then { };\n")
+    folder = suite.folder("wrong")
+    done = suite.tool("tracefs-mount", folder, "--rules", path)
+    expect_equal(done.returncode, 2, done.stderr)
+    expect(f"{path}:2:16: " in done.stderr and "did you mean 'read'?" in
+           done.stderr, done.stderr)
+    done = suite.tool("tracefs-mount", folder, "--rules", "missing")
+    expect_equal(done.returncode, 3, done.stderr)
+    expect("--rules missing: No such file" in done.stderr, done.stderr)
+    done = suite.tool("tracefs-mount", folder, "--rules", path, "--config", "x")
+    expect_equal(done.returncode, 2, done.stderr)
+    expect("--rules is for mounts without a config" in done.stderr, done.stderr)
+
+
+def main():
+    suite = Suite("rule-packs", __doc__)
+    for name, case in list(globals().items()):
+        if name.startswith("case_"):
+            suite.run(name[5:].replace("_", " "), case, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()
