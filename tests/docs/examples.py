@@ -18,7 +18,7 @@ class Example:
         return self.text.splitlines()[0] if self.text.strip() else ""
 
 
-COMMAND = re.compile(r"(tracefs-\w+|umount|mount|make|jq|curl|ctest|strace|"
+COMMAND = re.compile(r"(tracefs(?:-\w+)?|umount|mount|make|jq|curl|ctest|strace|"
                      r"build/\S+|scripts/\w+|bench/\w+)( |$)")
 
 
