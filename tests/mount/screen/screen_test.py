@@ -278,6 +278,27 @@ def browsed(suite):
     expect_equal(number_of(plain.stdout, "read"), reads, "reads as text")
 
 
+def full_width(suite):
+    """A line as wide as the terminal keeps its last character."""
+    source, point = suite.folder("wide.src"), suite.folder("wide.mnt")
+    trace = suite.path("wide.trace")
+    mount = suite.mount(source, point, trace)
+    with open(os.path.join(point, "f" + "0" * 200 + "7"), "w",
+              encoding="ascii"):
+        pass
+    mount.unmount()
+    screen = Screen(suite, (60, 20), os.path.join(suite.bin, "tracefs-dump"),
+                    "--browse", trace)
+    try:
+        screen.shows("^q quit")
+        screen.press("3")
+        text = screen.shows(r"\.\.\.0+7?$")
+        line = next(line for line in text.splitlines() if "...0" in line)
+        expect(len(line) == 60 and line.endswith("07"), repr(line))
+    finally:
+        screen.close()
+
+
 def main():
     suite = Suite("screen", __doc__)
     if shutil.which("tmux") is None:
@@ -287,6 +308,7 @@ def main():
     suite.run("what a mount cannot count is refused", grouped_badly, suite)
     suite.run("names do not drive the terminal", nasty, suite)
     suite.run("a trace is browsed", browsed, suite)
+    suite.run("lines of full width are whole", full_width, suite)
     suite.finish()
 
 
