@@ -46,6 +46,67 @@ def dumped(trace):
     return [json.loads(line) for line in lines]
 
 
+class TablesAndReports(unittest.TestCase):
+    """Made by the commands, as in a terminal: against sums over JSON Lines."""
+    sample = ROOT / "docs/examples/sample.trace"
+
+    def setUp(self):
+        os.environ["TRACEFS_COMMANDS"] = str(ARGUMENTS.build / "bin")
+
+    def sums(self, where=lambda e: True):
+        counts, times = {}, {}
+        for e in dumped(self.sample):
+            if "op" in e and where(e):
+                counts[e["op"]] = counts.get(e["op"], 0) + 1
+                times[e["op"]] = times.get(e["op"], 0) + e["dur"]
+        return counts, times
+
+    def test_tables_are_the_sums(self):
+        counts, times = self.sums()
+        table = tracefs.open(self.sample).by("op", sort="time")
+        self.assertEqual({row["op"]: row["count"] for row in table}, counts)
+        self.assertEqual([row["time_ns"] for row in table],
+                         sorted(times.values(), reverse=True))
+        self.assertEqual(len(tracefs.open(self.sample).by("op", top=3)), 4,
+                         "three and the others")
+
+    def test_they_are_of_what_was_opened(self):
+        first = min(e["ts"] for e in dumped(self.sample) if "op" in e)
+        middle = first + 300_000_000
+        counts, _ = self.sums(lambda e: e["ts"] >= middle and
+                              e["op"] in ("read", "write"))
+        trace = tracefs.open(self.sample, start=middle).filter(
+            "op IN { read write }")
+        self.assertEqual({row["op"]: row["count"] for row in trace.by()},
+                         counts)
+
+    def test_notebooks_draw_them(self):
+        drawn = tracefs.open(self.sample).by("path,op")._repr_html_()
+        self.assertTrue(drawn.startswith("<table><thead><tr><th>path</th>"))
+        table = tracefs.Table([{"a": "<b>&", "n": 1}, {"a": None}])
+        self.assertIn("<td>&lt;b&gt;&amp;</td><td>1</td>", table._repr_html_())
+        self.assertEqual(repr(table), "a     n\n<b>&  1\n")
+
+    def test_the_page(self):
+        report = tracefs.open(self.sample).report()
+        self.assertTrue(report.html.startswith("<!DOCTYPE html>"))
+        self.assertNotIn("<script", report._repr_html_())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "page.html"
+            report.save(path)
+            self.assertEqual(path.read_text(encoding="utf-8"), report.html)
+
+    def test_complaints_are_raised(self):
+        trace = tracefs.open(self.sample)
+        with self.assertRaisesRegex(tracefs.UsageError, "did you mean 'op'"):
+            trace.by("operation")
+        os.environ["TRACEFS_COMMANDS"] = "/nonexistent"
+        with self.assertRaisesRegex(tracefs.SystemRefused, "install the"):
+            trace.by("op")
+        with self.assertRaises(tracefs.UsageError):
+            tracefs.open(self.sample, text=lambda name, text: None).by("op")
+
+
 class WithSample(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

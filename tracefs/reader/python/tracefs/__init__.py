@@ -9,6 +9,8 @@
     print(trace.header["filter.text"], trace.time_span)
     frame = trace.to_pandas(columns=["ts", "op", "dur", "path"])
     trace.to_sqlite("trace.db")
+    trace.by("op", sort="time", top=5)  # a table that notebooks draw
+    trace.report().save("page.html")
     polars.DataFrame(trace)              # Arrow, without a copy
     duckdb.sql("FROM trace")
 
@@ -22,11 +24,12 @@ Trace.findings after reading, or open with strict=True. IncompleteWarning tells.
 
 from ._library import (FORMAT_VERSION, KINDS, LIBRARY_VERSION, Cancelled,
                        DataError, SystemRefused, TraceError, UsageError)
+from ._tables import Report, Table
 from ._trace import (Finding, IncompleteWarning, Message, Process, Trace, fields,
                      open)
 
 __all__ = [
     "Cancelled", "DataError", "FORMAT_VERSION", "Finding", "IncompleteWarning",
-    "KINDS", "LIBRARY_VERSION", "Message", "Process", "SystemRefused", "Trace", "TraceError",
-    "UsageError", "fields", "open",
+    "KINDS", "LIBRARY_VERSION", "Message", "Process", "Report", "SystemRefused",
+    "Table", "Trace", "TraceError", "UsageError", "fields", "open",
 ]

@@ -15,6 +15,8 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple,
 from . import _library
 from ._arrow import Batch, Stream, capsule_of
 from ._library import ERRORS, KINDS, ArrowArrayStream, TraceError, lib
+from ._tables import Report, Table, table_of
+from ._tables import run as run_command
 
 Path = Union[str, bytes, "os.PathLike[str]", int]
 Time = Union[int, float, datetime.datetime]
@@ -286,6 +288,51 @@ class Trace:
         finally:
             if mine:
                 connection.close()
+
+    def by(self, keys: str = "op", *, values: Optional[str] = None,
+           sort: Optional[str] = None, top: Optional[int] = None,
+           every: Optional[str] = None) -> Table:
+        """Operations grouped by keys ("op", "cname,dir(1)"): the table of
+        `tracefs-dump --by`, with the same words, all rows unless `top` says
+        how many. Times and durations are in ns."""
+        words = ["--by", keys, "--format", "jsonl",
+                 "--top", "all" if top is None else str(top)]
+        for name, value in (("values", values), ("sort", sort),
+                            ("every", every)):
+            if value is not None:
+                words += ["--" + name, value]
+        return table_of(run_command("tracefs-dump", words + self._words()))
+
+    def report(self) -> Report:
+        """The page of `tracefs-report`: Report.save() writes it."""
+        page = run_command("tracefs-report",
+                           ["--format", "html"] + self._words())
+        return Report(page.decode("utf-8", "replace"))
+
+    def _words(self) -> List[str]:
+        """The same traces, and of them the same, for a command."""
+        options = self._options
+        if options.get("text") or options.get("follow"):
+            raise _library.UsageError(
+                "tables and reports are made by commands, which take neither "
+                "`text` nor `follow`")
+        words: List[str] = []
+        keys = options.get("keys") or ()
+        for key in (keys,) if isinstance(keys, str) else keys:
+            words += ["--key", os.fspath(key)]
+        if options.get("where"):
+            words += ["--filter", options["where"]]
+        for name, moment in (("--from", options.get("start")),
+                             ("--to", options.get("end"))):
+            if moment is not None:
+                words += [name, f"@{_ns(moment)}"]
+        for trace in self._traces:
+            if isinstance(trace, int):
+                raise _library.UsageError(
+                    "tables and reports are made of files, not descriptors")
+            name = os.fsdecode(trace)
+            words.append("./" + name if name.startswith("-") else name)
+        return words
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Arrow's PyCapsule interface: polars, duckdb, pyarrow take it."""
