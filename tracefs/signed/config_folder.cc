@@ -215,7 +215,8 @@ std::string DefaultTakenFile(const std::string& folder) {
   hash.Update(AsBytes(folder));
   const std::string name = Hex(hash.Finish()).substr(0, 16);
   const std::string state = StateFolder();
-  return (state.empty() ? "/nonexistent" : state) + "/configs/" + name;
+  return (state.empty() ? "/nonexistent/.local/state/tracefs" : state) +
+         "/configs/" + name;
 }
 
 }  // namespace tracefs

@@ -297,6 +297,8 @@ TEST_F(TakenTest, DefaultFileOfAUserIsBelowHisHome) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);
+    ::unsetenv("STATE_DIRECTORY");
+    ::unsetenv("XDG_STATE_HOME");
     ::setenv("HOME", "/home/u", 1);
     if (DefaultTakenFile("/etc/configs") !=
         "/home/u/.local/state/tracefs/configs/413845f5463f0f05") {
