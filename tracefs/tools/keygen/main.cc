@@ -171,7 +171,9 @@ CommandOptions Rows() {
           VersionOption()};
 }
 
-std::string Help() { return std::string(kHelp) + '\n' + OptionsText(Rows()) + kAfterOptions; }
+std::string Help() {
+  return std::string(kHelp) + '\n' + OptionsText(Rows()) + kAfterOptions;
+}
 
 struct KeygenOptions {
   bool help = false;
