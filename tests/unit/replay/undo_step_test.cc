@@ -104,7 +104,71 @@ TEST(UndoContentsTest, EachStepIsTakenBackByWhatWasKeptBeforeIt) {
   }
 }
 
+// What a file system does not take is left out; what it refuses for another
+// reason leaves nothing behind.
+TEST(MakeWholeTest, AttributesThatCannotBe) {
+  const TempFolder folder;
+  const UniqueFd dir(::open(folder.Path("").c_str(), O_PATH | O_DIRECTORY));
+  const UniqueFd store = Unnamed(folder);
+  UndoStep step;
+  step.kind = UndoStep::Kind::kMakeFile;
+  step.mode = 0640;
+  step.xattrs = {{"nonsense.a", "1"}};
+  EXPECT_TRUE(MakeWhole(store.get(), dir.get(), "f", false, step));
+  EXPECT_EQ(Listing(folder.Path("")).size(), 1u);
+  step.xattrs = {{"user.long", std::string(70'000, 'x')}};
+  for (const auto kind :
+       {UndoStep::Kind::kMakeFile, UndoStep::Kind::kMakeDir}) {
+    step.kind = kind;
+    EXPECT_FALSE(MakeWhole(store.get(), dir.get(), "g", false, step));
+    EXPECT_EQ(Listing(folder.Path("")).size(), 1u);
+  }
+}
+
 class UndoGroupsTest : public UndoWorld {};
+
+TEST_F(UndoGroupsTest, Race_ANameThatIsTakenMeanwhileIsLeft) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  Has(kRootSlot, "d", S_IFDIR | 0700, {}, 1);
+  Unlink(kRootSlot, "f");
+  RemoveDir(kRootSlot, "d", 1);
+  EXPECT_THAT(Decide(), IsEmpty());
+  ASSERT_EQ(::mkdir(Live("f").c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir(Live("d").c_str(), 0711), 0);
+  const auto before = Listing(live_);
+  EXPECT_THAT(Apply(), ElementsAre("make directory d: File exists",
+                                   "make file f, 1 bytes: File exists"));
+  EXPECT_EQ(Listing(live_), before);
+}
+
+TEST_F(UndoGroupsTest, AnAttributeThatCannotBeReadIsNotChanged) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  SetXattr(kRootSlot, "f", "user.a", "1");
+  EXPECT_THAT(Decide(), IsEmpty());
+  groups_[0].steps[0].other = "nonsense.a";
+  EXPECT_THAT(Apply(), ElementsAre("remove attribute nonsense.a of f: "
+                                   "Operation not supported"));
+}
+
+TEST_F(UndoGroupsTest, WhatThePlanMadeUpIsFollowed) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  made_up_ = true;
+  MakeDir(kRootSlot, "d", 1);
+  made_up_ = false;
+  const auto before = Listing(live_);
+  Rename(kRootSlot, "f", 1, "g");
+  EXPECT_THAT(Decide(), IsEmpty());
+  EXPECT_THAT(Apply(), IsEmpty());
+  EXPECT_EQ(Listing(live_), before);
+}
+
+TEST_F(UndoGroupsTest, AFolderThatNobodyHasToldOfIsNamed) {
+  told_ = false;
+  Has(kRootSlot, "d", S_IFDIR | 0700, {}, 1);
+  told_ = true;
+  Create(1, "f", "");
+  EXPECT_EQ(WhyNot(), "its directory is not known");
+}
 
 TEST_F(UndoGroupsTest, OneThatFailsTakesNoOtherBack) {
   Has(kRootSlot, "a", S_IFREG | 0600, "A");

@@ -74,6 +74,8 @@ class UndoWorld : public testing::Test {
 
   // Of the operations that follow.
   bool mine_ = true;
+  bool made_up_ = false;  // by the plan
+  bool told_ = true;      // the recorder is, of what was there
   uint32_t flags_ = 0;
   uint64_t sequence_ = 0;
   std::map<std::string, TreeEntry> expected_;  // else: all of it is known
