@@ -242,7 +242,7 @@ class File final : public OutputDriver {
     const std::string mark = format::EncodePartMark(
         FrameKind::kPart, serial_,
         {.part = part_, .block = first_block, .link = link_before});
-    link_ = {};
+    link_ = format::PartLink();
     link_.Add(CrcOf(AsBytes(mark)));
     blocks_ = events_ = 0;
     began_ns_ = MonotonicNs();
@@ -258,7 +258,8 @@ class File final : public OutputDriver {
     // A number that is taken belongs to another trace.
     for (int attempt = 0; attempt < 1000; ++attempt) {
       name = folder_->Numbered(next_number_);
-      if (parts_.there()) parts_.Note(part_ + 1, {.number = next_number_});
+      if (parts_.there())
+        parts_.Note(part_ + 1, {.number = next_number_, .id = {}});
       ++next_number_;
       fd = folder_->Make(name, OpenFlags(options_), &id);
       if (fd.ok() || fd.status().error() != EEXIST) break;
