@@ -242,7 +242,7 @@ class File final : public OutputDriver {
     const std::string mark = format::EncodePartMark(
         FrameKind::kPart, serial_,
         {.part = part_, .block = first_block, .link = link_before});
-    link_ = format::PartLink();
+    link_ = {};
     link_.Add(CrcOf(AsBytes(mark)));
     blocks_ = events_ = 0;
     began_ns_ = MonotonicNs();

@@ -39,12 +39,13 @@ std::optional<PartMark> DecodePartMark(ByteSpan payload);
 // beginning included, the mark at its end not.
 class PartLink {
  public:
-  explicit PartLink(uint32_t so_far = 0) : crc_(so_far) {}
+  PartLink() = default;
+  explicit PartLink(uint32_t so_far) : crc_(so_far) {}
   void Add(uint32_t frame_crc);
   uint32_t value() const { return crc_; }
 
  private:
-  uint32_t crc_;
+  uint32_t crc_ = 0;
 };
 
 // The payload of kSnapshot.

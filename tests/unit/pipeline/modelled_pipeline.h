@@ -62,9 +62,10 @@ using tracefs::survive::Outcome;
 struct Area {
   static const Area* OfProcess() { return nullptr; }
 };
+struct OutputState {};
 struct TraceRecord {
   modelled_std::atomic<uint32_t> turns{0};
-  modelled_std::atomic<uint64_t> output_bytes{0};
+  OutputState output;
 };
 inline bool HasRecorded(uint32_t) { return false; }
 inline void NoteRecorded(uint32_t) {}
@@ -155,7 +156,8 @@ Block::Memory Block::MemoryFor(size_t bytes) {
   return {new std::byte[bytes], Delete{}};
 }
 void BlockBuilder::Keep(const Event&) {}
-void Tracer::NoteState() {}
+void Tracer::NoteState(bool) {}
+void Tracer::NoteLosses() {}
 Status Tracer::Continue(TraceIdentity) {
   return Status::Invalid("nothing survives");
 }

@@ -195,7 +195,8 @@ TEST_F(KeeperTest, OnlyTheRequestOfTheThreadThatCrashedIsBlamed) {
     std::thread([&] {
       area_->Begin(22);
       // A real one, which no other process has sent.
-      *reinterpret_cast<volatile int*>(8) = 1;
+      volatile uintptr_t nowhere = 8;
+      *reinterpret_cast<volatile int*>(nowhere) = 1;
     }).join();
   });
   EXPECT_EQ(Status(), 0);
