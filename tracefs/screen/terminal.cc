@@ -57,7 +57,7 @@ Status Terminal::Show(const std::vector<Line>& lines, bool colour) {
   for (size_t i = 0; i < lines.size(); ++i) {
     std::string drawn = lines[i].Drawn(colour);
     if (drawn == shown_[i]) continue;
-    // Erased first: behind a line of full width the cursor stands on its last
+    // Erased first: after a line of full width the cursor stands on its last
     // character still, which would go.
     out_.Append("\x1b[" + std::to_string(i + 1) + ";1H\x1b[K");
     out_.Append(drawn);
