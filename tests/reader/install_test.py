@@ -46,6 +46,7 @@ class Installed:
         self.folder = found[0].parent
         self.environment = dict(
             os.environ, PKG_CONFIG_PATH=str(self.folder / "pkgconfig"),
+            TRACEFS_COMMANDS=str(build / "bin"),
             PYTHONDONTWRITEBYTECODE="1",
             PYTHONPATH=str(prefix / "lib/python3/dist-packages"))
 

@@ -24,10 +24,10 @@ frobnicate | 2 | frobnicate | tracefs help lists
 dupm T | 2 | dupm | did you mean 'dump'?
 help filter | 2 | help filter | did you mean 'filters'?
 help rum | 2 | help rum | did you mean 'run'?
-dump --format josn T | 2 | "josn" | did you mean 'jsonl'?
-dump --format CSV T | 2 | "CSV" | did you mean 'csv'?
-dump --format parket T | 2 | "parket" | did you mean 'parquet'?
-dump --format perfeto T | 2 | "perfeto" | did you mean 'perfetto'?
+dump --format josn T | 2 | 'josn' | did you mean 'jsonl'?
+dump --format CSV T | 2 | 'CSV' | did you mean 'csv'?
+dump --format parket T | 2 | 'parket' | did you mean 'parquet'?
+dump --format perfeto T | 2 | 'perfeto' | did you mean 'perfetto'?
 dump --fromat csv T | 2 | --fromat | did you mean '--format'?
 dump --by operation T | 2 | "operation" | did you mean 'op'?
 dump --by file T | 2 | "file" | did you mean 'path'?
@@ -60,15 +60,15 @@ report summary --format htm T | 2 | 'htm' | json
 report --panel x T | 2 | --panel | for the page
 report summary --sort tiem T | 2 | tiem | there are:
 ctl D lsit | 2 | 'lsit' | did you mean 'list'?
-run --visibility fats -- true | 2 | 'fats' | exact, auto or fast
-run --transport urnig -- true | 2 | 'urnig' | auto, uring or dev
-run --processes of -- true | 2 | 'of' | ptrace or off
+run --visibility fats -- true | 2 | 'fats' | exact, auto, fast
+run --transport urnig -- true | 2 | 'urnig' | auto, uring, dev
+run --processes of -- true | 2 | 'of' | ptrace, off
 run --fliter x -- true | 2 | --fliter | did you mean '--filter'?
 run --filter op=raed -- true | 2 | --filter:1:4 | did you mean 'read'?
-mount --visibility=most D | 2 | 'most' | exact, auto or fast
-mount --sandbox none D | 2 | 'none' | on, strict or off
-mount --survive maybe D | 2 | 'maybe' | yes or no
-mount --queue-threads fast D | 2 | 'fast' | auto, normal, nice or idle
+mount --visibility=most D | 2 | 'most' | exact, auto, fast
+mount --sandbox none D | 2 | 'none' | on, strict, off
+mount --survive maybe D | 2 | 'maybe' | yes, no
+mount --queue-threads fast D | 2 | 'fast' | auto, normal, nice, idle
 mount --confg x D | 2 | --confg | did you mean '--config'?
 """
 MISSING = """
