@@ -194,7 +194,7 @@ class InodeTable {
   // O_PATH descriptors that may be held.
   explicit InodeTable(const BackingFiles& backing, int max_fds = 1 << 30)
       : backing_(backing),
-        fds_beyond_(std::max(128, max_fds / 4)),
+        fds_beyond_(FdsBeyond(max_fds)),
         fds_left_(max_fds) {}
   ~InodeTable();
   InodeTable(const InodeTable&) = delete;
@@ -238,6 +238,9 @@ class InodeTable {
   // Descriptors beyond the budget, a quarter of it, are left for that. An
   // unlinked file returns its descriptor when the kernel forgets it, which may
   // be later.
+  static constexpr int FdsBeyond(int max_fds) {
+    return std::max(32, max_fds / 4);
+  }
   bool MayPin() const { return fds_left() > -fds_beyond_; }
   // What is left of the budget; below 0: beyond it.
   int fds_left() const { return fds_left_.load(std::memory_order_relaxed); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tracefs/base/descriptor_limit.h"
+#include "tracefs/fs/inode_table.h"
 
 namespace tracefs {
 
@@ -25,7 +26,8 @@ DescriptorBudget RaiseLimits() {
   constexpr int kMostMomentary = 1024;
   const int momentary = std::min(all / 8, kMostMomentary);
   budget.open_files = std::max(
-      all - budget.inodes - std::max(128, budget.inodes / 4) - momentary, 128);
+      all - budget.inodes - InodeTable::FdsBeyond(budget.inodes) - momentary,
+      64);
   budget.open_files_for_root = budget.open_files / 8;
   return budget;
 }
