@@ -350,7 +350,7 @@ class Succession:
 
 
 def arguments(parser):
-    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=float, default=5,
                         help="a second, on average")
