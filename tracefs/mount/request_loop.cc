@@ -60,62 +60,28 @@ InHeader HeaderOf(const std::byte* message) {
 
 // Of those that a daemon serves; others by their number.
 std::string RequestName(uint32_t opcode) {
-  constexpr std::array<std::string_view, 53> kNames = {"",
-                                                       "lookup",
-                                                       "forget",
-                                                       "getattr",
-                                                       "setattr",
-                                                       "readlink",
-                                                       "symlink",
-                                                       "",
-                                                       "mknod",
-                                                       "mkdir",
-                                                       "unlink",
-                                                       "rmdir",
-                                                       "rename",
-                                                       "link",
-                                                       "open",
-                                                       "read",
-                                                       "write",
-                                                       "statfs",
-                                                       "release",
-                                                       "",
-                                                       "fsync",
-                                                       "setxattr",
-                                                       "getxattr",
-                                                       "listxattr",
-                                                       "removexattr",
-                                                       "flush",
-                                                       "init",
-                                                       "opendir",
-                                                       "readdir",
-                                                       "releasedir",
-                                                       "fsyncdir",
-                                                       "getlk",
-                                                       "setlk",
-                                                       "setlkw",
-                                                       "access",
-                                                       "create",
-                                                       "interrupt",
-                                                       "bmap",
-                                                       "destroy",
-                                                       "ioctl",
-                                                       "poll",
-                                                       "",
-                                                       "",
-                                                       "fallocate",
-                                                       "readdirplus",
-                                                       "rename2",
-                                                       "lseek",
-                                                       "copy_range",
-                                                       "",
-                                                       "syncfs",
-                                                       "tmpfile",
-                                                       "statx",
-                                                       "copy_range64"};
-  const std::string_view name =
-      opcode < kNames.size() ? kNames[opcode] : std::string_view();
-  return name.empty() ? "request " + std::to_string(opcode) : std::string(name);
+  // enum fuse_opcode of linux/fuse.h; older headers lack the last ones.
+  static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
+      {1, "lookup"},       {2, "forget"},       {3, "getattr"},
+      {4, "setattr"},      {5, "readlink"},     {6, "symlink"},
+      {8, "mknod"},        {9, "mkdir"},        {10, "unlink"},
+      {11, "rmdir"},       {12, "rename"},      {13, "link"},
+      {14, "open"},        {15, "read"},        {16, "write"},
+      {17, "statfs"},      {18, "release"},     {20, "fsync"},
+      {21, "setxattr"},    {22, "getxattr"},    {23, "listxattr"},
+      {24, "removexattr"}, {25, "flush"},       {26, "init"},
+      {27, "opendir"},     {28, "readdir"},     {29, "releasedir"},
+      {30, "fsyncdir"},    {31, "getlk"},       {32, "setlk"},
+      {33, "setlkw"},      {34, "access"},      {35, "create"},
+      {36, "interrupt"},   {37, "bmap"},        {38, "destroy"},
+      {39, "ioctl"},       {40, "poll"},        {43, "fallocate"},
+      {44, "readdirplus"}, {45, "rename2"},     {46, "lseek"},
+      {47, "copy_range"},  {50, "syncfs"},      {51, "tmpfile"},
+      {52, "statx"},       {53, "copy_range64"}};
+  for (const auto& [number, name] : kNames) {
+    if (number == opcode) return std::string(name);
+  }
+  return "request " + std::to_string(opcode);
 }
 
 fuse_buf BufferOf(std::byte* message, size_t size) {
