@@ -66,7 +66,7 @@ CommandOptions VisibleMountOptions() {
                "strict: "
                "file handles, too; off: for debugging",
        .fallback = "on",
-       .words = WordsOf(kSandboxes)},
+       .words = kSandboxWords},
       {.name = "survive",
        .value = "HOW",
        .help = "yes: the mount outlives its daemon, which may be killed at any "

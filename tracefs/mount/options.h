@@ -26,8 +26,7 @@ inline constexpr Choice<KernelTransport> kTransports[] = {
     {"dev", KernelTransport::kDev}};
 // Whether all that passing operations through does not need is given up; with
 // "strict" file handles, too.
-inline constexpr Choice<bool> kSandboxes[] = {
-    {"on", true}, {"strict", true}, {"off", false}};
+inline constexpr char kSandboxWords[] = "on strict off";
 
 struct MountOptions {
   enum class Command { kMount, kCheck, kDoctor, kReload };

@@ -57,7 +57,7 @@ CommandOptions VisibleRunOptions() {
            .value = "HOW",
            .help = "on, strict or off, as of tracefs-mount",
            .fallback = "on",
-           .words = WordsOf(kSandboxes)},
+           .words = kSandboxWords},
           {"quiet,q", "", "no summary"},
           {"verbose,v", "", "show what the mount says when it begins"},
           {"version", "", "print versions and features"},

@@ -319,7 +319,7 @@ End Keeper::AwaitEnd() {
   }
 }
 
-// Of a daemon that was no child: what it has left in the area.
+// The end of a daemon that was no child of ours, as it noted it in the area.
 End Keeper::EndOfOther() const {
   if (header_.ended.load() != 0) return {.exited = true, .status = 0};
   if (header_.gave_up.load() != 0) return {.exited = true, .status = 3};

@@ -126,7 +126,7 @@ TEST(NumberFormTest, ABucketIsAPowerOfTwoWhateverItsSign) {
   for (const int64_t number : {3L, 13L, -3L, 4097L}) {
     EXPECT_FALSE(form.Fits(static_cast<uint64_t>(number))) << number;
   }
-  // Of four bytes none is negative.
+  // No number of four bytes is negative.
   EXPECT_FALSE(FormOf(rule, 4).Fits(static_cast<uint64_t>(-64)));
 }
 

@@ -190,7 +190,7 @@ class RandomUndo : public UndoTest {
         if (!taken || IsFile(to, other)) Rename(dir, name, to, other);
         return;
       case 3:
-        // Of what is made and removed nothing is kept to exchange again.
+        // What was made and removed again is not kept: it cannot be exchanged.
         if (WasThere(dir, name) && WasThere(to, other)) {
           Rename(dir, name, to, other, RENAME_EXCHANGE);
         }

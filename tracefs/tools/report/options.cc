@@ -20,7 +20,7 @@ using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-report --help)";
 
-// Of all questions; each has its own.
+// The formats of all questions together; each question has some of them.
 std::string FormatNames() {
   std::set<std::string_view> formats;
   for (const ReportRow& row : ReportRows()) {

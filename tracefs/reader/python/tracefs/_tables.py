@@ -30,8 +30,8 @@ def _command(name: str) -> str:
 
 
 def run(name: str, words: Sequence[str]) -> bytes:
-    """What a command answers; its complaint is raised. Of a trace that is
-    damaged the answer is what could be read."""
+    """What a command answers; its complaint is raised. If a trace is damaged,
+    the answer is what could be read of it."""
     done = subprocess.run([_command(name), *words], capture_output=True,
                           check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0 and (done.returncode != 1 or not done.stdout):
