@@ -33,16 +33,16 @@ DirHandle& DirOf(const fuse_file_info* fi) {
 // Makes the entry at `offset` the next one of the batch; null at the end, or
 // with *error set.
 const Entry* Next(DirHandle& dir, int fd, off_t offset, int* error) {
-  // Offset 0 always reads again: rewinddir shows what was added since.
-  if (offset != dir.position || offset == 0) {
-    if (dir.read_before) {
-      if (::lseek(fd, offset, SEEK_SET) < 0) {
-        *error = errno;
-        return nullptr;
-      }
-      dir.batch_size = dir.batch_at = 0;
-      dir.position = offset;
+  // Offset 0 reads again where something was read: rewinddir shows what was
+  // added since. A stream that was never read may begin anywhere: its caller
+  // has sought there, or the kernel has dropped the listing that it had kept.
+  if (offset != dir.position || (offset == 0 && dir.read_before)) {
+    if (::lseek(fd, offset, SEEK_SET) < 0) {
+      *error = errno;
+      return nullptr;
     }
+    dir.batch_size = dir.batch_at = 0;
+    dir.position = offset;
   }
   if (dir.batch_at == dir.batch_size) {
     if (!dir.batch) {

@@ -139,6 +139,29 @@ constexpr Scenario kScenarios[] = {
                 first != nullptr && seen[0].second == first->d_name);
        ::closedir(dir);
      }},
+    {"dir.streams_begin_where_another_stood", kAll,
+     [](Run& run) {
+       Fill("d", 250);
+       std::vector<std::pair<long, std::string>> seen;
+       DIR* dir = ::opendir("d");
+       for (;;) {
+         const long at = ::telldir(dir);
+         const dirent* entry = ::readdir(dir);
+         if (entry == nullptr) break;
+         seen.emplace_back(at, entry->d_name);
+       }
+       ::closedir(dir);
+       int wrong = 0;
+       for (size_t i = 1; i < seen.size(); i += 50) {
+         // Its first request is for what comes after that place.
+         dir = ::opendir("d");
+         ::seekdir(dir, seen[i].first);
+         const dirent* entry = ::readdir(dir);
+         if (entry == nullptr || seen[i].second != entry->d_name) ++wrong;
+         ::closedir(dir);
+       }
+       run.Note("%zu entries, %d wrong", seen.size(), wrong);
+     }},
     {"dir.rewinddir_shows_new_names", kAll,
      [](Run& run) {
        Fill("d", 3);
