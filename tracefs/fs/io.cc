@@ -94,45 +94,55 @@ ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
   return static_cast<ssize_t>(got);
 }
 
-// Whether the bytes stand where a daemon before this one may have appended
-// them.
-bool IsAppended(int fd, const iovec& iov) {
+// How many of the bytes stand where a daemon before this one may have appended
+// them. A write that SIGKILL interrupts ends early (linux/mm/filemap.c,
+// generic_perform_write), so it may be any number from the first one on.
+size_t Appended(int fd, const iovec& iov) {
   constexpr size_t kPiece = 64 * 1024;
   // The size before, and 1: it was noted.
   const uint64_t noted = survive::NotedBefore();
-  if (noted == 0) return false;
+  if (noted == 0) return 0;
   const auto at = static_cast<off_t>(noted - 1);
   const auto* const data = static_cast<const char*>(iov.iov_base);
   std::vector<char> there(std::min(iov.iov_len, kPiece));
   const UniqueFd reading(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
                                 O_RDONLY | O_CLOEXEC));
-  for (size_t done = 0; done < iov.iov_len;) {
+  size_t done = 0;
+  while (done < iov.iov_len) {
     const size_t most = std::min(there.size(), iov.iov_len - done);
     const ssize_t n = ::pread(reading.get(), there.data(), most,
                               at + static_cast<off_t>(done));
-    if (n <= 0 ||
-        std::memcmp(there.data(), data + done, static_cast<size_t>(n)) != 0) {
-      return false;
+    if (n <= 0) break;
+    // It ends with other bytes: they are not this request's.
+    if (std::memcmp(there.data(), data + done, static_cast<size_t>(n)) != 0) {
+      return 0;
     }
     done += static_cast<size_t>(n);
   }
-  return true;
+  return done;
 }
 
 // What was appended is not appended again for the same request.
 ssize_t WriteOnce(int fd, const iovec& iov, off_t offset, bool append) {
   const int64_t result = survive::Once([&](bool again) -> int64_t {
-    if (append && again && IsAppended(fd, iov)) {
-      return static_cast<int64_t>(iov.iov_len);
+    iovec left = iov;
+    if (append && again) {
+      const size_t there = Appended(fd, iov);
+      left.iov_base = static_cast<char*>(iov.iov_base) + there;
+      left.iov_len -= there;
+      if (left.iov_len == 0) return static_cast<int64_t>(there);
     }
     struct stat st;
-    if (append && survive::Area::OfThread() != nullptr &&
-        ::fstat(fd, &st) == 0) {
+    if (append && left.iov_len == iov.iov_len &&
+        survive::Area::OfThread() != nullptr && ::fstat(fd, &st) == 0) {
       survive::NoteBefore(static_cast<uint64_t>(st.st_size) + 1);
     }
-    const ssize_t n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
-                             : ::pwrite(fd, iov.iov_base, iov.iov_len, offset);
-    return n < 0 ? -errno : n;
+    const ssize_t n = append
+                          ? ::pwritev2(fd, &left, 1, offset, RWF_APPEND)
+                          : ::pwrite(fd, left.iov_base, left.iov_len, offset);
+    const size_t before = iov.iov_len - left.iov_len;
+    if (n < 0) return before != 0 ? static_cast<int64_t>(before) : -errno;
+    return static_cast<int64_t>(before) + n;
   });
   if (result >= 0) return static_cast<ssize_t>(result);
   errno = static_cast<int>(-result);

@@ -8,6 +8,7 @@ while users work who notice everything (restless.py).
 
 import collections
 import glob
+import itertools
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -71,6 +73,24 @@ class Killer:
                 pass
 
 
+class User:
+    """What it says at its end, which is more than a pipe holds."""
+
+    def __init__(self, suite, command):
+        self.files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        self.process = suite.background(subprocess.Popen(
+            command, stdout=self.files[0], stderr=self.files[1]))
+
+    def poll(self):
+        return self.process.poll()
+
+    def said(self):
+        self.process.wait(timeout=PATIENCE_S)
+        for file in self.files:
+            file.seek(0)
+        return [file.read() for file in self.files]
+
+
 class Succession:
     def __init__(self, suite):
         self.suite = suite
@@ -89,12 +109,10 @@ class Succession:
 
     def users(self, source, point, seconds):
         seed = self.suite.options.seed
-        return [self.suite.background(subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "restless.py"),
-             os.path.join(point, f"user-{i}"), str(seconds),
-             str(seed + i), os.path.join(source, f"user-{i}")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-            for i in range(USERS)]
+        return [User(self.suite, [
+            sys.executable, os.path.join(HERE, "restless.py"),
+            os.path.join(point, f"user-{i}"), str(seconds), str(seed + i),
+            os.path.join(source, f"user-{i}")]) for i in range(USERS)]
 
     def outcome(self, users, mount):
         """What they have noticed, which must be nothing."""
@@ -103,10 +121,10 @@ class Succession:
         done = []
         for user in users:
             try:
-                out, errors = user.communicate(timeout=PATIENCE_S)
+                out, errors = user.said()
             except subprocess.TimeoutExpired:
                 raise Failure("a user hangs:\n" + mount.messages()) from None
-            expect(user.returncode == 0,
+            expect(user.poll() == 0,
                    f"a user noticed:\n{errors}\n{mount.messages()}")
             said = json.loads(out)
             operations += said["operations"]
@@ -333,6 +351,42 @@ class Succession:
                 f"the longest took {longest[0] * 1000:.0f} ms "
                 f"({longest[1]})")
 
+    def killed_while_it_appends(self):
+        """SIGKILL ends a write(2) early: what it has put there is neither lost
+        nor there twice."""
+        source, point, _, mount = self.mount()
+        killer = Killer(mount, 20, self.suite.options.seed)
+        end = time.monotonic() + self.suite.options.seconds
+        pieces = [random.Random(i).randbytes(1 << 20) for i in range(20)]
+        wrong = []
+        appended = 0
+
+        def appends():
+            nonlocal appended
+            for turn in itertools.count():
+                path = os.path.join(point, f"f{turn}")
+                fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+                for piece in pieces:
+                    os.write(fd, piece)
+                os.close(fd)
+                below = os.path.join(source, f"f{turn}")
+                with open(below, "rb") as file:
+                    if file.read() != b"".join(pieces):
+                        wrong.append(f"{below}: {os.path.getsize(below)} bytes")
+                os.unlink(path)
+                appended += len(pieces)
+                if time.monotonic() > end:
+                    return
+
+        user = threading.Thread(target=appends)
+        user.start()
+        killer.run(user.is_alive)
+        user.join()
+        expect_equal(wrong, [], f"files with another content, "
+                     f"{killer.kills} kills")
+        mount.unmount()
+        return f"{killer.kills} kills, {appended} writes of 1 MiB"
+
     def ends_in_order(self):
         """What was killed and succeeded ends like any other mount."""
         _, point, _, mount = self.mount()
@@ -365,6 +419,7 @@ def main():
     suite.run("refusals", cases.refusals)
     suite.run("killed under load, auto", cases.killed_under_load, "auto")
     suite.run("killed under load, exact", cases.killed_under_load, "exact")
+    suite.run("killed while it appends", cases.killed_while_it_appends)
     suite.run("killed under load, rotated", cases.killed_under_load, "auto",
               'file = "%s" buf = 16K rotate_size = 256K')
     suite.run("old parts are removed", cases.kept)
