@@ -209,11 +209,7 @@ Result<std::vector<const Column*>> ParseColumns(std::string_view text) {
 std::string EscapedText(std::string_view bytes) { return TerminalText(bytes); }
 
 bool NeedsEscapes(std::string_view bytes) {
-  // Nearly all names are of these bytes.
-  for (const char c : bytes) {
-    if (c < 0x20 || c > 0x7e || c == '\\') return TerminalText(bytes) != bytes;
-  }
-  return false;
+  return MayNeedEscapes(bytes) && TerminalText(bytes) != bytes;
 }
 
 TableRow::TableRow(const Record& record)

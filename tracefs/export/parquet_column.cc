@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <string_view>
 
 #include "tracefs/base/append_le.h"
 #include "tracefs/export/thrift_compact.h"
@@ -26,36 +27,70 @@ void AppendVarint(uint64_t value, std::string* out) {
   *out += static_cast<char>(value);
 }
 
-// All of them in one run of packed bits, filled up to a multiple of eight.
-template <typename Numbers>
-void AppendPacked(const Numbers& numbers, unsigned width, std::string* out) {
-  const size_t groups = (numbers.size() + 7) / 8;
+// So many groups of eight packed numbers follow.
+void AppendPackedHead(size_t groups, std::string* out) {
   AppendVarint(groups << 1 | 1, out);
-  uint64_t bits = 0;
-  unsigned count = 0;
-  const auto put = [&](uint64_t value) {
-    bits |= value << count;
-    count += width;
-    for (; count >= 8; count -= 8, bits >>= 8) *out += static_cast<char>(bits);
-  };
-  for (const auto number : numbers) put(number);
-  for (size_t i = numbers.size(); i < groups * 8; ++i) put(0);
 }
 
-Status Compress(const std::string& page, int level, std::string* out) {
+// All of them in one run of packed bits, filled up to a multiple of eight.
+void AppendPacked(const std::vector<uint64_t>& numbers, unsigned width,
+                  std::string* out) {
+  const size_t groups = (numbers.size() + 7) / 8;
+  AppendPackedHead(groups, out);
+  const size_t begin = out->size();
+  const size_t bytes = groups * width;
+  // Words are stored whole: the last one may end after the last number.
+  out->resize(begin + bytes + sizeof(uint64_t));
+  char* at = out->data() + begin;
+  uint64_t bits = 0;
+  unsigned count = 0;  // below 32 at the start of each turn; width <= 17
+  for (const uint64_t number : numbers) {
+    bits |= number << count;
+    count += width;
+    if (count >= 32) {
+      StoreLe<uint32_t>(at, static_cast<uint32_t>(bits));
+      at += sizeof(uint32_t);
+      bits >>= 32;
+      count -= 32;
+    }
+  }
+  StoreLe<uint64_t>(at, bits);
+  out->resize(begin + bytes);
+}
+
+// A buffer that keeps its memory, and whose new bytes are not cleared.
+class Scratch {
+ public:
+  char* Take(size_t bytes) {
+    if (bytes > size_) {
+      memory_ = std::make_unique_for_overwrite<char[]>(bytes);
+      size_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+  size_t size_ = 0;
+};
+
+// `packed` is valid until the next call by this thread.
+Status Compress(const std::string& page, int level, std::string_view* packed) {
   struct Free {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
   };
   static thread_local const std::unique_ptr<ZSTD_CCtx, Free> context(
       ZSTD_createCCtx());
-  out->resize(ZSTD_compressBound(page.size()));
-  const size_t size = ZSTD_compressCCtx(context.get(), out->data(), out->size(),
-                                        page.data(), page.size(), level);
+  static thread_local Scratch scratch;
+  const size_t most = ZSTD_compressBound(page.size());
+  char* const out = scratch.Take(most);
+  const size_t size = ZSTD_compressCCtx(context.get(), out, most, page.data(),
+                                        page.size(), level);
   if (ZSTD_isError(size) != 0) {
     return Status::SystemSaid(0,
                               std::string("zstd: ") + ZSTD_getErrorName(size));
   }
-  out->resize(size);
+  *packed = {out, size};
   return {};
 }
 
@@ -101,16 +136,6 @@ int ParquetColumn::physical_type() const {
   return 6;
 }
 
-void ParquetColumn::Present(uint32_t row) {
-  if (present_.size() < row) present_.resize(row, 0);
-  present_.push_back(1);
-}
-
-void ParquetColumn::Put(uint32_t row, uint64_t value) {
-  Present(row);
-  numbers_.push_back(value);
-}
-
 void ParquetColumn::PutText(uint32_t row, std::string_view text) {
   Present(row);
   if (dictionary_ && type_ == ParquetType::kText) {
@@ -129,17 +154,16 @@ void ParquetColumn::PutText(uint32_t row, std::string_view text) {
 }
 
 uint32_t ParquetColumn::Lookup(std::string_view text) {
-  // Often it is the one of the row before.
-  if (!numbers_.empty() && words_[numbers_.back()] == text) {
-    return static_cast<uint32_t>(numbers_.back());
-  }
+  uint32_t& recent =
+      recent_[reinterpret_cast<uintptr_t>(text.data()) / 8 % recent_.size()];
+  if (recent < words_.size() && words_[recent] == text) return recent;
   const auto found = numbers_of_.find(text);
-  if (found != numbers_of_.end()) return found->second;
+  if (found != numbers_of_.end()) return recent = found->second;
   const auto number = static_cast<uint32_t>(words_.size());
   numbers_of_.emplace(words_.emplace_back(text), number);
   words_bytes_ += text.size() + 4;
   text_bytes_ = words_bytes_ + 64 * words_.size();
-  return number;
+  return recent = number;
 }
 
 void ParquetColumn::GiveUpDictionary() {
@@ -157,55 +181,69 @@ void ParquetColumn::GiveUpDictionary() {
   words_.clear();
 }
 
-std::string ParquetColumn::Levels(uint32_t rows) const {
-  std::string runs;
-  const auto count = static_cast<size_t>(std::ranges::count(present_, 1));
-  if (count == rows || count == 0) {
-    AppendVarint(uint64_t{rows} << 1, &runs);  // one run of equals
-    runs += static_cast<char>(count == 0 ? 0 : 1);
+void ParquetColumn::AppendLevels(uint32_t rows, uint64_t present,
+                                 std::string* out) const {
+  const size_t head = out->size();
+  AppendLe(uint32_t{0}, out);
+  if (present == rows || present == 0) {
+    AppendVarint(uint64_t{rows} << 1, out);  // one run of equals
+    *out += static_cast<char>(present == 0 ? 0 : 1);
   } else {
-    AppendPacked(present_, 1, &runs);
+    const size_t groups = (rows + 7) / 8;
+    AppendPackedHead(groups, out);
+    AppendBits(groups, out);
   }
-  std::string levels;
-  AppendLe(static_cast<uint32_t>(runs.size()), &levels);
-  return levels + runs;
+  const size_t bytes = out->size() - head - sizeof(uint32_t);
+  StoreLe<uint32_t>(&(*out)[head], static_cast<uint32_t>(bytes));
 }
 
-std::string ParquetColumn::Values(uint32_t rows) const {
-  std::string out;
+void ParquetColumn::AppendBits(size_t bytes, std::string* out) const {
+  const size_t begin = out->size();
+  const size_t whole = std::min(bytes / sizeof(uint64_t), present_.size());
+  out->resize(begin + bytes, 0);
+  for (size_t i = 0; i < whole; ++i) {
+    StoreLe<uint64_t>(&(*out)[begin + i * sizeof(uint64_t)], present_[i]);
+  }
+  if (whole == present_.size()) return;
+  uint64_t last = present_[whole];
+  for (size_t i = whole * sizeof(uint64_t); i < bytes; ++i, last >>= 8) {
+    (*out)[begin + i] = static_cast<char>(last);
+  }
+}
+
+void ParquetColumn::AppendValues(uint32_t rows, std::string* out) const {
+  const size_t begin = out->size();
   switch (type_) {
-    case ParquetType::kFlag: {
-      out.resize((rows + 7) / 8);
-      for (size_t i = 0; i < present_.size(); ++i) {
-        if (present_[i] != 0) out[i / 8] |= static_cast<char>(1 << i % 8);
-      }
-      break;
-    }
+    case ParquetType::kFlag:
+      AppendBits((rows + 7) / 8, out);
+      return;
     case ParquetType::kUnsigned32:
-      out.resize(4 * numbers_.size());
+      out->resize(begin + sizeof(uint32_t) * numbers_.size());
       for (size_t i = 0; i < numbers_.size(); ++i) {
-        StoreLe<uint32_t>(&out[4 * i], static_cast<uint32_t>(numbers_[i]));
+        StoreLe<uint32_t>(&(*out)[begin + sizeof(uint32_t) * i],
+                          static_cast<uint32_t>(numbers_[i]));
       }
-      break;
+      return;
     case ParquetType::kUnsigned64:
     case ParquetType::kSigned64:
     case ParquetType::kTimestamp:
-      out.resize(8 * numbers_.size());
+      out->resize(begin + sizeof(uint64_t) * numbers_.size());
       for (size_t i = 0; i < numbers_.size(); ++i) {
-        StoreLe<uint64_t>(&out[8 * i], numbers_[i]);
+        StoreLe<uint64_t>(&(*out)[begin + sizeof(uint64_t) * i], numbers_[i]);
       }
-      break;
+      return;
     case ParquetType::kText:
     case ParquetType::kBytes: {
-      if (!dictionary_ || words_.empty()) return plain_;
+      if (!dictionary_ || words_.empty()) {
+        *out += plain_;
+        return;
+      }
       const auto width = static_cast<unsigned>(
           std::max(1, static_cast<int>(std::bit_width(words_.size() - 1))));
-      out += static_cast<char>(width);
-      AppendPacked(numbers_, width, &out);
-      break;
+      *out += static_cast<char>(width);
+      AppendPacked(numbers_, width, out);
     }
   }
-  return out;
 }
 
 void ParquetColumn::SetRange(ParquetChunk* chunk) const {
@@ -246,16 +284,16 @@ void ParquetColumn::SetRange(ParquetChunk* chunk) const {
 
 Status ParquetColumn::Flush(uint32_t rows, int level, std::string* out,
                             ParquetChunk* chunk) {
-  present_.resize(rows, 0);
+  uint64_t present = 0;
+  for (const uint64_t word : present_) {
+    present += static_cast<uint64_t>(std::popcount(word));
+  }
   *chunk = {};
   chunk->values = rows;
-  chunk->nulls =
-      required()
-          ? 0
-          : rows - static_cast<uint64_t>(std::ranges::count(present_, 1));
+  chunk->nulls = required() ? 0 : rows - present;
   SetRange(chunk);
   const size_t begin = out->size();
-  std::string packed;
+  std::string_view packed;
   const auto put_page = [&](const std::string& page, int32_t kind,
                             int32_t encoding, uint64_t values) -> Status {
     if (Status s = Compress(page, level, &packed); !s.ok()) return s;
@@ -280,15 +318,19 @@ Status ParquetColumn::Flush(uint32_t rows, int level, std::string* out,
   const bool words =
       type_ == ParquetType::kText && dictionary_ && !words_.empty();
   if (words) {
-    std::string page;
+    std::string dictionary;
     for (const std::string& word : words_) {
-      AppendLe(static_cast<uint32_t>(word.size()), &page);
-      page += word;
+      AppendLe(static_cast<uint32_t>(word.size()), &dictionary);
+      dictionary += word;
     }
-    if (Status s = put_page(page, 2, kPlain, words_.size()); !s.ok()) return s;
+    if (Status s = put_page(dictionary, 2, kPlain, words_.size()); !s.ok()) {
+      return s;
+    }
     chunk->dictionary_size = out->size() - begin;
   }
-  const std::string page = (required() ? "" : Levels(rows)) + Values(rows);
+  std::string page;
+  if (!required()) AppendLevels(rows, present, &page);
+  AppendValues(rows, &page);
   if (Status s = put_page(page, 0, words ? kRleDictionary : kPlain, rows);
       !s.ok()) {
     return s;

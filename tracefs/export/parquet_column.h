@@ -3,6 +3,7 @@
 // compressed with zstd. https://parquet.apache.org/docs/file-format/
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -50,29 +51,45 @@ class ParquetColumn {
 
   // Values of row number `row` of the group; rows that are passed over are
   // null, or false. Once a row.
-  void Put(uint32_t row, uint64_t value);
+  void Put(uint32_t row, uint64_t value) {
+    Present(row);
+    numbers_.push_back(value);
+  }
   void PutText(uint32_t row, std::string_view text);
 
-  size_t memory_bytes() const { return text_bytes_ + 9 * numbers_.size(); }
+  size_t memory_bytes() const {
+    return text_bytes_ + sizeof numbers_[0] * numbers_.size();
+  }
 
   // The pages of `rows` rows, appended to `out`; the column is empty then.
   Status Flush(uint32_t rows, int level, std::string* out, ParquetChunk* chunk);
 
  private:
-  void Present(uint32_t row);
+  void Present(uint32_t row) {
+    const size_t word = row / 64;
+    if (word >= present_.size()) [[unlikely]]
+      present_.resize(word + 1, 0);
+    present_[word] |= uint64_t{1} << row % 64;
+  }
   uint32_t Lookup(std::string_view text);
   void GiveUpDictionary();
   void SetRange(ParquetChunk* chunk) const;
-  std::string Levels(uint32_t rows) const;
-  std::string Values(uint32_t rows) const;
+  // What pages hold, appended to `out`; `present` of the rows have a value.
+  void AppendLevels(uint32_t rows, uint64_t present, std::string* out) const;
+  void AppendValues(uint32_t rows, std::string* out) const;
+  // `present_`, so many bytes of it.
+  void AppendBits(size_t bytes, std::string* out) const;
 
   const std::string name_;
   const ParquetType type_;
-  std::vector<uint8_t> present_;   // a byte a row
+  std::vector<uint64_t> present_;  // a bit a row, up to the last one present
   std::vector<uint64_t> numbers_;  // values, or numbers in the dictionary
   bool dictionary_ = true;         // of texts
   std::deque<std::string> words_;
   std::unordered_map<std::string_view, uint32_t> numbers_of_;
+  // Of the texts that came last, by where they lay: most columns have few, and
+  // these lie in tables.
+  std::array<uint32_t, 64> recent_{};
   size_t words_bytes_ = 0;
   std::string plain_;  // texts, once there is no dictionary any more
   std::string plain_min_, plain_max_;

@@ -248,6 +248,19 @@ std::string TerminalText(std::string_view text) {
   return out;
 }
 
+bool MayNeedEscapes(std::string_view text) {
+  size_t at = 0;
+  for (; text.size() - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if (AnySpecial(word)) return true;
+  }
+  // What is left, after as many plain bytes as make it whole.
+  uint64_t word = 0x2020202020202020;
+  std::memcpy(&word, text.data() + at, text.size() - at);
+  return AnySpecial(word);
+}
+
 std::string Utf8Text(std::string_view bytes) {
   if (IsUtf8(bytes)) return std::string(bytes);
   std::string text(4 * bytes.size(), '\0');

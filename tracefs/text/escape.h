@@ -38,6 +38,10 @@ std::string TerminalWord(std::string_view text, std::string_view more = {});
 // PutTerminalEscaped, as a string.
 std::string TerminalText(std::string_view text);
 
+// False: neither JSON nor a terminal needs anything escaped in it. True: one of
+// them may.
+bool MayNeedEscapes(std::string_view text);
+
 // Any bytes as UTF-8.
 std::string Utf8Text(std::string_view bytes);
 

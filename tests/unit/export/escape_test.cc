@@ -266,5 +266,20 @@ TEST(DecimalTest, AgreesWithTheStandardLibrary) {
   for (int i = 0; i < 100'000; ++i) check(random() >> (random() % 64));
 }
 
+TEST(EscapeTest, WhatMayNeedEscapesIsFoundAtAnyPlace) {
+  for (size_t size = 0; size < 20; ++size) {
+    const std::string plain(size, 'a');
+    EXPECT_FALSE(MayNeedEscapes(plain)) << size;
+    for (size_t at = 0; at < size; ++at) {
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string text = plain;
+        text[at] = static_cast<char>(byte);
+        EXPECT_EQ(MayNeedEscapes(text), Escaped(text) != text)
+            << byte << " at " << at << " of " << size;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tracefs
