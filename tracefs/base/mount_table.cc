@@ -42,7 +42,7 @@ std::optional<MountLine> ParseMountLine(std::string_view line) {
   }
   TakeUpTo(line, ' ');  // the parent
   mount.device = TakeUpTo(line, ' ');
-  TakeUpTo(line, ' ');  // the root
+  mount.root = Unescaped(TakeUpTo(line, ' '));
   mount.point = Unescaped(TakeUpTo(line, ' '));
   mount.flags = TakeUpTo(line, ' ');
   while (TakeUpTo(line, ' ') != "-") {

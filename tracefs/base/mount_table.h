@@ -14,6 +14,7 @@ namespace tracefs {
 struct MountLine {
   uint64_t id = 0;
   std::string device;  // "0:53"
+  std::string root;    // what of the file system is there: "/" is all of it
   std::string point;
   std::string flags;  // of the mount: "rw,nosuid,relatime"
   std::string type;   // "fuse.tracefs"

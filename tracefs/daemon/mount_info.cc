@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -60,6 +61,21 @@ bool IsStillThere(const MountPlace& place) {
   MountPlace now;
   return LookUp(place.parent.get(), place.name.c_str(), 0, &now) &&
          now.id == place.id && now.device == place.device;
+}
+
+bool IsRootOfFileSystem(int fd) {
+  // As the table has it: not STATX_MNT_ID_UNIQUE.
+  struct statx st;
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) !=
+          0 ||
+      (st.stx_mask & STATX_MNT_ID) == 0 ||
+      (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
+    return false;
+  }
+  return std::ranges::any_of(MountTable(), [&](const MountLine& mount) {
+    return mount.id == st.stx_mnt_id &&
+           (mount.root == "/" || mount.type == "btrfs");
+  });
 }
 
 std::vector<std::string> MountsOfDevice(uint64_t device) {

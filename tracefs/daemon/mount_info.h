@@ -28,6 +28,10 @@ std::optional<MountPlace> FindMount(const std::string& path);
 // Whether what FindMount saw is on top there now.
 bool IsStillThere(const MountPlace& place);
 
+// Whether the directory behind `fd` is the root of its file system (or of its
+// subvolume), and not a part of it. False if that cannot be told.
+bool IsRootOfFileSystem(int fd);
+
 // Where the file system with that number is mounted in this mount namespace,
 // as /proc/self/mountinfo has it. Later mounts first.
 std::vector<std::string> MountsOfDevice(uint64_t device);

@@ -110,7 +110,20 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   if (fs->flush_below_ || options.forward_locks) {
     fs->policy_.SetFlushNeeded();
   }
-  fs->inodes_.InsertRoot(std::move(root), st);
+  Inode* const top = fs->inodes_.InsertRoot(std::move(root), st);
+  if (options.lasting_handles) {
+    fs->lasting_ids_ =
+        LastingIds::Of(fs->FdOf(*top).get(), st, options.whole_file_system);
+    if (fs->lasting_ids_ == nullptr || !fs->inodes_.OpensHandles()) {
+      return Status::System(
+          ENOTSUP,
+          "--handles yes: files of the source cannot be opened by handles; it "
+          "has to lie on ext4, XFS, btrfs, f2fs or tmpfs, and root has to "
+          "mount "
+          "it");
+    }
+    fs->inodes_.SetLastingIds(fs->lasting_ids_.get());
+  }
   return fs;
 }
 
@@ -337,6 +350,7 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
                                         const struct stat& st) const {
   fuse_entry_param entry{};
   entry.ino = inode.id();
+  if (lasting_ids_) entry.generation = lasting_ids_->GenerationOf(inode.id());
   entry.attr = st;
   entry.entry_timeout = policy_.EntryTimeout();
   // Requests name only the file. If it has several names, the one looked up
@@ -431,11 +445,11 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   want(FUSE_CAP_SPLICE_READ, false);
   want(FUSE_CAP_SPLICE_WRITE, false);
   want(FUSE_CAP_SPLICE_MOVE, false);
-  want(FUSE_CAP_EXPORT_SUPPORT, false);
+  want(FUSE_CAP_EXPORT_SUPPORT, looks_up_by_id());
   want(FUSE_CAP_POSIX_LOCKS, options_.forward_locks);
   want(FUSE_CAP_FLOCK_LOCKS, options_.forward_locks);
 #if TRACEFS_FUSE_AT_LEAST(17)
-  want(FUSE_CAP_NO_EXPORT_SUPPORT, true);
+  want(FUSE_CAP_NO_EXPORT_SUPPORT, !looks_up_by_id());
   want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
   // Page faults of a passthrough file are not reported: not where everything is
   // to be seen. A server would be asked as the first user of the file, whoever

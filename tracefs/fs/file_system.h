@@ -69,6 +69,11 @@ struct FileSystemOptions {
   int open_files_for_root = 0;
   // Hold files by their handles where those can be opened; else by names.
   bool file_handles = true;
+  // Handles of the mount's files can be opened, also when the kernel has
+  // forgotten them and in later mounts (lasting_ids.h); and whether the source
+  // is the root of its file system.
+  bool lasting_handles = false;
+  bool whole_file_system = false;
   // Bytes of a read request at most, as the kernel was told when it mounted;
   // 0: it was told nothing.
   uint32_t max_read = 0;
@@ -208,6 +213,12 @@ class FileSystem final : public EventResolver,
   // store would make it wait, and `may_wait` is false.
   Inode* Lookup(Inode& parent, const char* name, struct stat* st,
                 bool may_wait = true);
+  // The same by a node id alone, which the kernel may have from a forged or an
+  // old handle (lookup_again.cc); and of the directory that one lies in.
+  // ESTALE: there is no such file in the source.
+  bool looks_up_by_id() const { return lasting_ids_ != nullptr; }
+  Inode* LookupById(uint64_t id, struct stat* st);
+  Inode* LookupParent(Inode& dir, struct stat* st);
   // The same for a file just made, open as `fd` (which stays the caller's).
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
   // The same for whatever was just made under that name.
@@ -352,6 +363,7 @@ class FileSystem final : public EventResolver,
   static constexpr int kAsItIs = -1;
   void SetUpWorker(fuse_req_t req, int policy);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
+  void NameAsBelow(const std::string& where);
   Inode* HoldNamed(Inode* inode, UniqueFd fd, Inode& parent, const char* name,
                    const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
@@ -371,6 +383,7 @@ class FileSystem final : public EventResolver,
   std::atomic<bool> rings_serve_ = false;
   fuse_session* session_ = nullptr;
   BackingFiles backing_;
+  std::unique_ptr<LastingIds> lasting_ids_;  // null: ids only count
   InodeTable inodes_;
   UserShares open_files_;
   bool may_hang_below_ = false;

@@ -5,16 +5,14 @@
 // names only one is known again, until others are looked up.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "tracefs/fs/inode_table.h"
+#include "tracefs/fs/path_below.h"
 
 namespace tracefs {
 
@@ -29,22 +27,6 @@ uint8_t FlagsOf(const Inode& inode) {
   if (inode.io_opens().may_be_stored_to()) flags |= NodeRecord::kStores;
   if (inode.expects_cached_stores()) flags |= NodeRecord::kCachedStores;
   return static_cast<uint8_t>(flags);
-}
-
-// Where an open file is, as the kernel has it; empty if it does not say.
-std::string PathOf(int fd) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t n = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(),
-                               target.data(), target.size());
-  if (n <= 0 || n == static_cast<ssize_t>(target.size())) return {};
-  std::string path(target.data(), static_cast<size_t>(n));
-  constexpr std::string_view kDeleted = " (deleted)";
-  struct stat st;
-  if (path.ends_with(kDeleted) && ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
-      st.st_nlink == 0) {
-    path.resize(path.size() - kDeleted.size());
-  }
-  return path;
 }
 
 }  // namespace
@@ -132,13 +114,13 @@ Inode* InodeTable::RestoreOne(uint32_t number) {
 
 void InodeTable::RestoreNames(const std::vector<Inode*>& inodes) {
   Inode* const root = Find(1);
-  std::string top = PathOf(root->fd_.load());
+  std::string top = PathBelow(root->fd_.load());
   if (top == "/") top.clear();
   std::unordered_map<std::string, Inode*> directories = {{top, root}};
   std::vector<std::pair<Inode*, std::string>> named;
   for (Inode* const inode : inodes) {
     const BackingFd fd = Open(*inode);
-    std::string path = fd.get() < 0 ? std::string() : PathOf(fd.get());
+    std::string path = fd.get() < 0 ? std::string() : PathBelow(fd.get());
     if (!path.starts_with(top) || path.size() <= top.size()) continue;
     if (inode->is_dir()) directories.emplace(path, inode);
     named.emplace_back(inode, std::move(path));

@@ -149,9 +149,48 @@ void InodeTable::InsertByKey(KeyShard& shard, uint64_t hash, Inode* inode) {
 }
 
 Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
+  if (lasting_ids_ == nullptr) return Insert(std::move(file), st);
+  const std::lock_guard lock(lasting_mu_);
+  Inode* const known = Acquire(st.st_dev, st.st_ino);
+  return known != nullptr ? known : Insert(std::move(file), st);
+}
+
+uint64_t InodeTable::NewId(const BackingFile& file, const struct stat& st) {
+  if (lasting_ids_ == nullptr) {
+    return next_id_->fetch_add(1, std::memory_order_relaxed);
+  }
+  const CompactHandle made =
+      file.handle ? CompactHandle() : CompactHandle::Of(file.fd.get(), "");
+  const uint64_t id = lasting_ids_->IdOf(file.handle ? file.handle : made, st);
+  // One that is about to go leaves in a moment. One that another file has taken
+  // the place of stays as long as the kernel uses it.
+  constexpr int kTries = 1000;
+  for (int i = 0; id != 0 && i < kTries; ++i) {
+    if (Find(id) == nullptr) {
+      lasting_ids_->GaveOut(id);
+      return id;
+    }
+    std::this_thread::yield();
+  }
+  uint64_t passing = lasting_ids_->PassingId();
+  while (passing == 0 || Find(passing) != nullptr) {
+    passing = lasting_ids_->PassingId();
+  }
+  return passing;
+}
+
+UniqueFd InodeTable::OpenById(uint64_t id) {
+  const CompactHandle handle = lasting_ids_->HandleOf(id);
+  if (handle && mount_) return handle.Open(mount_.get(), O_PATH | O_NOFOLLOW);
+  UniqueFd known = Descriptor(id);
+  if (!known) errno = ESTALE;
+  return known;
+}
+
+Inode* InodeTable::Insert(BackingFile file, const struct stat& st) {
   // Made outside the lock; given up if another thread was first.
-  auto fresh = std::make_unique<Inode>(
-      next_id_->fetch_add(1, std::memory_order_relaxed), std::move(file), st);
+  const uint64_t id = NewId(file, st);
+  auto fresh = std::make_unique<Inode>(id, std::move(file), st);
   fresh->is_output_ = IsOutput(fresh->device_, fresh->number_);
   // First by id: once it can be found by key, its id is already known.
   InsertById(fresh.get());

@@ -1,6 +1,7 @@
 // The inodes of the backing tree that the kernel knows, and their names.
 //
-// An inode is found by its node id, a 64-bit counter that is never reused, or
+// An inode is found by its node id, a 64-bit counter that is never reused (or,
+// with --handles yes, a number that leads back to the file, lasting_ids.h), or
 // by its key (device, inode number) below. Its O_PATH descriptor pins the
 // backing inode, so that a key cannot come to mean another file while the entry
 // lives, even after unlink. The kernel's lookup count keeps an entry; so do
@@ -26,6 +27,7 @@
 #include "tracefs/fs/compact_handle.h"
 #include "tracefs/fs/compact_name.h"
 #include "tracefs/fs/io_opens.h"
+#include "tracefs/fs/lasting_ids.h"
 #include "tracefs/fs/page_order.h"
 #include "tracefs/survive/area.h"
 
@@ -251,6 +253,13 @@ class InodeTable {
   // Where handles are opened: an open file of the backing mount. Once, before
   // the first request; without, names take the place of handles.
   void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
+  bool OpensHandles() const { return static_cast<bool>(mount_); }
+  // From now on, inodes get ids that last, where they can. `ids` outlives this.
+  // After the root.
+  void SetLastingIds(LastingIds* ids) { lasting_ids_ = ids; }
+  // A descriptor of the file with that lasting id (O_PATH), or of one that is
+  // known by that id; none and errno on failure.
+  UniqueFd OpenById(uint64_t id);
   // Keeps an inode, which the kernel holds, even when the kernel forgets it;
   // and stops keeping it. It may be gone afterwards.
   void Retain(Inode& inode) { AddRef(&inode); }
@@ -336,6 +345,8 @@ class InodeTable {
   std::mutex& Stripe(uint64_t id) const { return stripes_[id % kShards]; }
 
   Inode* FindLocked(const IdShard& shard, uint64_t id) const;
+  Inode* Insert(BackingFile file, const struct stat& st);
+  uint64_t NewId(const BackingFile& file, const struct stat& st);
   void AddName(Inode* inode, Inode* parent, std::string_view name,
                bool current);
   static void MakeCurrent(Inode& inode, uint32_t link_id);
@@ -374,6 +385,10 @@ class InodeTable {
   survive::Area* area_ = nullptr;  // null: nothing survives
   std::atomic<uint64_t> own_next_id_{2};
   std::atomic<uint64_t>* next_id_ = &own_next_id_;
+  LastingIds* lasting_ids_ = nullptr;  // null: ids only count
+  // Held while an inode is entered that may get a lasting id: two of one id
+  // must not be there, not even for a moment.
+  std::mutex lasting_mu_;
   std::atomic<uint64_t> rename_epoch_{1};
   std::atomic<size_t> size_{0};
   std::atomic<bool> has_hard_links_{false};

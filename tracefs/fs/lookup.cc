@@ -1,4 +1,6 @@
 // lookup, forget: what names mean, and for how long the kernel remembers.
+#include "tracefs/fs/lookup.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -25,7 +27,18 @@ void LookAgain(OpScope& op, Inode& inode, struct stat* st) {
 
 }  // namespace
 
+void ReplyEntry(OpScope& op, Inode& inode, struct stat st) {
+  op.About(inode);
+  LookAgain(op, inode, &st);
+  op.Attributes(st);
+  const fuse_entry_param entry = op.fs().EntryParam(inode, st);
+  if (op.End(0, 0, [&] { return fuse_reply_entry(op.req(), &entry); }) != 0) {
+    op.fs().inodes().Release(&inode, 1);  // the kernel did not take it
+  }
+}
+
 void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  if (name[0] == '.' && LookedUpAgain(req, parent, name)) return;
   OpScope op(req, Op::lookup_);
   FileSystem& fs = op.fs();
   Inode& dir = fs.InodeOf(parent);
@@ -57,13 +70,7 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     op.ReplyError(error);
     return;
   }
-  op.About(*inode);
-  LookAgain(op, *inode, &st);
-  op.Attributes(st);
-  const fuse_entry_param entry = fs.EntryParam(*inode, st);
-  if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {
-    fs.inodes().Release(inode, 1);  // the kernel did not take it
-  }
+  ReplyEntry(op, *inode, st);
 }
 
 namespace {

@@ -201,6 +201,7 @@ std::string MountOptionsText(const MountOptions& options,
                              const TransportChoice& transport) {
   std::string text = transport.uring ? "transport=uring" : "transport=dev";
   if (options.survive) text += ",survive=yes";
+  if (options.lasting_handles) text += ",handles=yes";
   for (const std::string& option : options.fuse_options) text += ',' + option;
   return text;
 }

@@ -177,6 +177,7 @@ class MountRun {
       std::make_shared<std::atomic<bool>>(false);
   std::vector<TracerPlan> plans_;
 
+  bool whole_file_system_ = false;  // of the source
   Source source_;
   uint32_t max_read_ = 0;
 

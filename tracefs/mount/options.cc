@@ -16,7 +16,7 @@ constexpr Choice<std::optional<ThreadPolicy>> kThreadPolicies[] = {
     {"normal", ThreadPolicy::kNormal},
     {"nice", ThreadPolicy::kNice},
     {"idle", ThreadPolicy::kIdle}};
-constexpr Choice<bool> kSurvivals[] = {{"yes", true}, {"no", false}};
+constexpr Choice<bool> kYesOrNo[] = {{"yes", true}, {"no", false}};
 
 CommandOptions VisibleMountOptions() {
   return {
@@ -74,7 +74,13 @@ CommandOptions VisibleMountOptions() {
                "another takes its place, and no caller notices; needs root and "
                "--transport dev",
        .fallback = "no",
-       .words = WordsOf(kSurvivals)},
+       .words = WordsOf(kYesOrNo)},
+      {.name = "handles",
+       .value = "HOW",
+       .help = "yes: file handles of the mount can be opened, also by later "
+               "mounts, as servers of NFS need it; root alone",
+       .fallback = "no",
+       .words = WordsOf(kYesOrNo)},
       {.name = "log",
        .value = "WHERE",
        .help =
@@ -202,13 +208,18 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   given.Take("visibility", kVisibilities, &options.visibility);
   given.Take("transport", kTransports, &options.transport);
   given.Take("queue-threads", kThreadPolicies, &options.queue_threads);
-  given.Take("survive", kSurvivals, &options.survive);
+  given.Take("survive", kYesOrNo, &options.survive);
   Result<LogPlace> log = ParseLogPlace(given.Text("log"));
   if (!log.ok()) return log.status();
   options.log = *std::move(log);
   options.sandbox = given.Text("sandbox") != "off";
   options.file_handles = given.Text("sandbox") != "strict";
+  given.Take("handles", kYesOrNo, &options.lasting_handles);
   if (Status s = CheckSurvive(&options); !s.ok()) return s;
+  if (options.lasting_handles && (options.survive || !options.file_handles)) {
+    return Status::Invalid(
+        "--handles yes goes with neither --survive yes nor --sandbox strict");
+  }
   options.metrics = given.Text("metrics");
   options.metrics_names = given.Has("metrics-names");
   if (options.metrics_names && options.metrics.empty()) {

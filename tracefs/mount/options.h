@@ -60,6 +60,7 @@ struct MountOptions {
   bool sandbox = true;
   bool file_handles = true;  // not with the sandbox `strict`
   LogPlace log;
+  bool lasting_handles = false;  // handles of its files can be opened
   bool survive = false;  // its daemon may be killed (tracefs/survive)
   std::string metrics;   // address of --metrics; empty: not served
   std::string metrics_group;

@@ -10,6 +10,7 @@
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/base/text_cursor.h"
+#include "tracefs/daemon/mount_info.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/mount/transport.h"
@@ -141,6 +142,12 @@ Status MountRun::OpenTree() {
   if (!source.ok()) return source.status();
   source_ = *std::move(source);
   options_.source = Resolved(given_.source);
+  // Before it is a clone, whose root is where it begins.
+  if (const UniqueFd given(
+          ::open(given_.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+      given && options_.lasting_handles) {
+    whole_file_system_ = IsRootOfFileSystem(given.get());
+  }
   const MountFlags flags = ChooseMountFlags(given_.fuse_options, source_.flags,
                                             source_.cloned && ::geteuid() == 0);
   options_.fuse_options = flags.fuse_options;
@@ -224,6 +231,8 @@ Status MountRun::MakeFileSystem() {
        .max_open_files = descriptors_.open_files,
        .open_files_for_root = descriptors_.open_files_for_root,
        .file_handles = options_.file_handles,
+       .lasting_handles = options_.lasting_handles,
+       .whole_file_system = whole_file_system_,
        .max_read = max_read_,
        .max_waiting = transport_.max_waiting,
        .max_aside = transport_.max_aside},

@@ -16,6 +16,7 @@ struct OwnOption {
 constexpr std::array kOwn = {
     OwnOption{"visibility", "--visibility", true},
     OwnOption{"survive", "--survive", true},
+    OwnOption{"handles", "--handles", true},
     OwnOption{"transport", "--transport", true},
     OwnOption{"queue_threads", "--queue-threads", true},
     OwnOption{"sandbox", "--sandbox", true},
