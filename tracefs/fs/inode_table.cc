@@ -152,7 +152,9 @@ Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
   if (lasting_ids_ == nullptr) return Insert(std::move(file), st);
   const std::lock_guard lock(lasting_mu_);
   Inode* const known = Acquire(st.st_dev, st.st_ino);
-  return known != nullptr ? known : Insert(std::move(file), st);
+  if (known == nullptr) return Insert(std::move(file), st);
+  if (file.fd) fds_left_.fetch_add(1, std::memory_order_relaxed);
+  return known;
 }
 
 uint64_t InodeTable::NewId(const BackingFile& file, const struct stat& st) {

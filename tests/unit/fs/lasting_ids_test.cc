@@ -11,8 +11,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/fs/backing_files.h"
+#include "tracefs/fs/inode_table.h"
 
 namespace tracefs {
 namespace {
@@ -130,6 +133,26 @@ TEST_F(LastingIdsTest, WhatWasGivenOutOrIsOfAWholeFileSystemIsInside) {
   EXPECT_FALSE(IsInside("beside/g", &where));
   ids_ = LastingIds::Of(root_.get(), StatOf(root_.get()), /*whole=*/true);
   EXPECT_TRUE(IsInside("beside/g", &where));
+}
+
+TEST_F(LastingIdsTest, OfTwoThatEnterAFileOneIsEnteredAndGivesNothingAway) {
+  BackingFiles backing;
+  InodeTable table(backing, /*max_fds=*/100);
+  table.InsertRoot(Open(top_ + "/source"), StatOf(root_.get()));
+  table.SetLastingIds(ids_.get());
+  const int before = table.fds_left();
+  const auto enter = [&] {
+    UniqueFd fd = Open(top_ + "/source/top");
+    const struct stat st = StatOf(fd.get());
+    return table.AcquireOrInsert(table.Hold(std::move(fd), true), st);
+  };
+  Inode* const inode = enter();
+  EXPECT_EQ(inode->id(), IdOf("source/top"));
+  EXPECT_EQ(enter(), inode);
+  EXPECT_EQ(table.fds_left(), before - 1);
+  table.Release(inode, 2);
+  EXPECT_EQ(table.fds_left(), before);
+  EXPECT_EQ(table.Find(IdOf("source/top")), nullptr);
 }
 
 }  // namespace
