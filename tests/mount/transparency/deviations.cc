@@ -27,8 +27,8 @@ constexpr Deviation kDeviations[] = {
      "EFAULT instead of 0",
      /*always=*/false},
     {"misc.file_handles",
-     "handles for open_by_handle_at(2) would need node ids that outlive the "
-     "mount; asking for one says so (EOPNOTSUPP)"},
+     "files have handles for open_by_handle_at(2) with --handles yes only; "
+     "otherwise asking for one says so (EOPNOTSUPP)"},
     {"misc.ioctl_for_the_block_size",
      "the kernel answers by itself, also where the backing file system (an "
      "overlay) would refuse",
