@@ -1,5 +1,5 @@
-// What tests of the network share: a receiver in this process, frames to send,
-// and certificates of an authority of our own.
+// What tests of the network share: a receiver in this process and certificates
+// of an authority of our own.
 #pragma once
 
 #include <functional>
@@ -8,44 +8,15 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fake_trace.h"
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/net/tls.h"
-#include "tracefs/pipeline/stages.h"
 #include "tracefs/recv/keeper.h"
 #include "tracefs/recv/receiver.h"
 #include "tracefs/recv/retention.h"
 
 namespace tracefs::test {
-
-// A trace of frames with recognisable payloads; not messages of the format.
-class FakeTrace {
- public:
-  explicit FakeTrace(uint8_t serial = 1, size_t payload_bytes = 1000);
-
-  const std::string& preamble() const { return preamble_; }
-  const format::Serial& serial() const { return serial_; }
-  TraceIdentity identity() const;
-  // Frame n is the same whenever it is asked for.
-  std::string Payload(uint64_t sequence) const;
-  std::string Header(uint64_t sequence) const;
-  std::string Frame(uint64_t sequence) const {
-    return Header(sequence) + Payload(sequence);
-  }
-  // The file that holds the frames [0, end).
-  std::string File(uint64_t end) const;
-  // Its name at a receiver, for TCP, and what that ends with for all.
-  std::string FileName() const;
-  std::string SerialFileName() const;
-  // Gives the frame to a driver, as framing does.
-  Status WriteTo(OutputDriver& driver, uint64_t sequence,
-                 bool last = false) const;
-
- private:
-  format::Serial serial_{};
-  size_t payload_bytes_;
-  std::string preamble_;
-};
 
 // A receiver that runs in a thread of its own until it is stopped.
 class RunningReceiver {

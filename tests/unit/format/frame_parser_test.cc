@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/support/net_world.h"
+#include "tests/support/fake_trace.h"
 
 namespace tracefs {
 namespace {
