@@ -19,8 +19,14 @@ namespace tracefs::test {
 // Bytes that can be compared with, but that are nowhere as they are.
 class Masked {
  public:
-  explicit Masked(ByteSpan secret) : bytes_(secret.begin(), secret.end()) {
-    for (std::byte& b : bytes_) b ^= kMask;
+  explicit Masked(ByteSpan secret) {
+    // Never unmasked, not even in registers: what is called next may put these
+    // on the stack.
+    bytes_.resize(secret.size());
+    for (size_t i = 0; i < secret.size(); ++i) {
+      const volatile std::byte* const one = &secret[i];
+      bytes_[i] = *one ^ kMask;
+    }
   }
   size_t size() const { return bytes_.size(); }
   bool IsAt(const std::byte* at) const {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "tracefs/crypto/openssl_bytes.h"
 
@@ -122,7 +121,7 @@ void Hkdf(ByteSpan key, ByteSpan salt, std::string_view info,
     mac.Update({&counter, 1});
     mac.Finish(block.get().data());
     const size_t n = std::min(kKeyBytes, out.size() - done);
-    std::memcpy(out.data() + done, block.get().data(), n);
+    CopySecret(block.get().first(n), out.data() + done);
     done += n;
   }
 }

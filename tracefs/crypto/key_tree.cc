@@ -2,8 +2,8 @@
 
 #include <bit>
 #include <charconv>
-#include <cstring>
 #include <limits>
+#include <span>
 
 namespace tracefs {
 namespace {
@@ -49,7 +49,7 @@ void KeyTreeWriter::Push(uint64_t first, uint32_t height, KeySpan seed) {
   Node& node = nodes()[count_++];
   node.first = first;
   node.height = height;
-  std::memcpy(node.seed, seed.data(), kKeyBytes);
+  CopySecret(seed, node.seed);
 }
 
 void KeyTreeWriter::Pop() {
@@ -139,7 +139,8 @@ std::optional<KeyTreeWriter> KeyTreeWriter::Load(std::string_view text) {
     ++count;
   }
   if (count == 0 || next != 0) return {};
-  std::memmove(nodes, nodes + (kMaxNodes - count), count * sizeof(Node));
+  CopySecret(std::as_bytes(std::span(nodes + (kMaxNodes - count), count)),
+             reinterpret_cast<std::byte*>(nodes));
   if (count != kMaxNodes) {
     Wipe({reinterpret_cast<std::byte*>(nodes + count),
           (kMaxNodes - count) * sizeof(Node)});
@@ -150,7 +151,7 @@ std::optional<KeyTreeWriter> KeyTreeWriter::Load(std::string_view text) {
 
 KeyTreeReader::KeyTreeReader(KeySpan root)
     : path_((kHeight + 1) * kKeyBytes), mac_(MakeHmacSha256()) {
-  std::memcpy(path_.bytes().data(), root.data(), kKeyBytes);
+  CopySecret(root, path_.bytes().data());
 }
 
 KeySpan KeyTreeReader::KeyOf(uint64_t number) {

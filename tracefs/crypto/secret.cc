@@ -15,6 +15,12 @@ void Wipe(std::span<std::byte> memory) {
   ::OPENSSL_cleanse(memory.data(), memory.size());
 }
 
+void CopySecret(ByteSpan from, std::byte* to) {
+  // Volatile, so that no compiler makes a memmove of it.
+  volatile std::byte* const out = to;
+  for (size_t i = 0; i < from.size(); ++i) out[i] = from[i];
+}
+
 SecretMemory::SecretMemory(size_t bytes) : size_(bytes) {
   void* p = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,7 +52,7 @@ void SecretMemory::Free() {
 }
 
 SecretKey::SecretKey(KeySpan key) : memory_(kKeyBytes) {
-  std::memcpy(memory_.bytes().data(), key.data(), kKeyBytes);
+  CopySecret(key, memory_.bytes().data());
 }
 
 KeyId IdOfKey(KeySpan key) {

@@ -17,6 +17,11 @@ namespace tracefs {
 // Overwrites memory in a way that no compiler leaves out.
 void Wipe(std::span<std::byte> memory);
 
+// Copies from the front, and leaves nothing of it in vector registers: a
+// function that the linker binds when it is first called writes those to the
+// stack, where nobody wipes them. `to` may lie before `from` and overlap it.
+void CopySecret(ByteSpan from, std::byte* to);
+
 // For containers of what is secret but too small or too much for pages of its
 // own: wiped before it is given back, though neither locked nor left out of
 // core dumps.

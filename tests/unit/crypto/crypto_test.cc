@@ -506,6 +506,37 @@ TEST(AgeTest, StanzasAreTakenAsTheFormatHasThem) {
             StatusCode::kCorrupt);
 }
 
+#if defined(__x86_64__)
+// From there the dynamic linker, a signal or the compiler writes them to the
+// stack.
+TEST(SecretTest, ACopiedKeyIsInNoVectorRegister) {
+  const SecretKey key = test::KeyNumber(5);
+  asm volatile(
+      "xorps %%xmm0, %%xmm0\n xorps %%xmm1, %%xmm1\n xorps %%xmm2, %%xmm2\n"
+      "xorps %%xmm3, %%xmm3\n xorps %%xmm4, %%xmm4\n xorps %%xmm5, %%xmm5\n"
+      "xorps %%xmm6, %%xmm6\n xorps %%xmm7, %%xmm7\n xorps %%xmm8, %%xmm8\n"
+      "xorps %%xmm9, %%xmm9\n xorps %%xmm10, %%xmm10\n"
+      "xorps %%xmm11, %%xmm11\n xorps %%xmm12, %%xmm12\n"
+      "xorps %%xmm13, %%xmm13\n xorps %%xmm14, %%xmm14\n"
+      "xorps %%xmm15, %%xmm15\n" ::
+          : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+            "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+            "xmm15");
+  struct alignas(16) {
+    std::byte bytes[512];
+  } state;
+  const KeyTreeWriter writer(key.Clone().get());
+  asm volatile("fxsave %0" : "=m"(state));
+  EXPECT_EQ(writer.first(), 0u);
+  for (const size_t half : {size_t{0}, kKeyBytes / 2}) {
+    const test::Masked part(key.get().subspan(half, kKeyBytes / 2));
+    for (size_t i = 0; i + part.size() <= sizeof state.bytes; ++i) {
+      EXPECT_FALSE(part.IsAt(state.bytes + i)) << i;
+    }
+  }
+}
+#endif
+
 // Forward security is about what is in memory, in libraries too.
 TEST(KeyTreeTest, WhatLeadsToAForgottenKeyIsNowhereInMemory) {
   std::vector<test::Masked> path;  // from the root to the key of 0
