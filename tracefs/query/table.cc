@@ -7,6 +7,7 @@
 #include "tracefs/base/printable.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/query/table_sort.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -82,7 +83,12 @@ Row SumOf(const std::vector<uint32_t>& order, size_t top, const Table& table) {
     for (size_t i = 0; i < row.size(); ++i) {
       if (!table.columns[i].adds || !row[i].present) continue;
       sum[i].present = true;
-      sum[i].number += row[i].number;
+      const Unit unit = table.columns[i].unit;
+      const bool may_be_below_zero =
+          unit == Unit::kSigned || unit == Unit::kSignedDuration;
+      sum[i].number = may_be_below_zero
+                          ? sum[i].number + row[i].number
+                          : tally::AddTo(sum[i].number, row[i].number);
       sum[i].share += row[i].share;
     }
   }

@@ -92,12 +92,18 @@ std::string MarkdownText(std::string_view text) {
   return safe;
 }
 
+// A name whose ends could not be seen between columns is quoted.
+std::string NameCell(std::string_view text) {
+  const bool blank_ends = text.starts_with(' ') || text.ends_with(' ');
+  return blank_ends ? TerminalWord(text) : TerminalText(text);
+}
+
 }  // namespace
 
 std::string CellText(const TableColumn& column, const Value& value,
                      uint64_t begin_ns) {
   if (!value.present) return "-";
-  if (!value.text.empty()) return TerminalText(value.text);
+  if (!value.text.empty()) return NameCell(value.text);
   switch (column.unit) {
     case Unit::kText:
       return "\"\"";
