@@ -59,10 +59,10 @@ class Lifetimes final : public LifeAnalysis {
     if (!room && life.maker.empty()) ++rows_left_out_;
     for (Sums* const to : {&sums, &all_}) {
       ++to->created;
-      to->written += life.written;
+      to->written = tally::AddTo(to->written, life.written);
       if (life.end == FileLife::End::kNone) continue;
       ++(life.end == FileLife::End::kRemoved ? to->removed : to->replaced);
-      to->lost += life.written;
+      to->lost = tally::AddTo(to->lost, life.written);
       if (life.open_at_end) ++to->open;
       const uint64_t age =
           life.end_ns > life.begin_ns ? life.end_ns - life.begin_ns : 0;
@@ -188,18 +188,55 @@ class Sharing final : public LifeAnalysis {
   std::array<uint64_t, 4> other_{};
 };
 
+// Names of processes, each once.
+class WriterNames {
+ public:
+  void Add(const FileLife::Users& users) {
+    for (const auto& [pid, name] : users.kept) AddName(name);
+    more_ |= users.more != 0;
+  }
+  void Add(const WriterNames& other) {
+    for (const std::string& name : other.names_) AddName(name);
+    more_ |= other.more_;
+  }
+  std::string Text() const {
+    std::string text;
+    for (const std::string& name : names_) {
+      text += (text.empty() ? "" : " ") + (name.empty() ? "?" : name);
+    }
+    return more_ ? text + " and more" : text;
+  }
+
+ private:
+  static constexpr size_t kMost = 64;
+
+  void AddName(const std::string& name) {
+    if (std::ranges::find(names_, name) != names_.end()) return;
+    if (names_.size() == kMost) {
+      more_ = true;
+    } else {
+      names_.push_back(name);
+    }
+  }
+
+  std::vector<std::string> names_;
+  bool more_ = false;
+};
+
 class DoubleWrites final : public LifeAnalysis {
  public:
   void Ended(const FileLife& life, const FileLife* by) override {
+    WriterNames names;
+    names.Add(life.writers);
     if (life.writers.more_than_one()) {
       Count("rewritten", life.path, life.writers.kept.size() - 1, life.written,
-            life.writers.Names());
+            names);
     }
     if (life.end == FileLife::End::kReplaced && by != nullptr &&
         life.written != 0 && by->written != 0) {
-      std::string names = life.writers.Names();
-      if (by->writers.Names() != names) names += " " + by->writers.Names();
-      Count("replaced", life.path, 1, life.written, names);
+      WriterNames both = names;
+      both.Add(by->writers);
+      Count("replaced", life.path, 1, life.written, both);
     }
     if (!life.created || life.written == 0) return;
     if (born_.size() == kMostLives && !born_.contains(life.born_path)) {
@@ -208,11 +245,8 @@ class DoubleWrites final : public LifeAnalysis {
     }
     Born& born = born_[life.born_path];
     born.times += 1;
-    born.bytes += life.written;
-    const std::string names = life.writers.Names();
-    if (born.writers.find(names) == std::string::npos) {
-      born.writers += (born.writers.empty() ? "" : " ") + names;
-    }
+    born.bytes = tally::AddTo(born.bytes, life.written);
+    born.writers.Add(names);
   }
 
   std::vector<Table> Tables() override {
@@ -233,7 +267,7 @@ class DoubleWrites final : public LifeAnalysis {
       table.rows.push_back({Value::Text(key.first), Value::Text(key.second),
                             Value::Number(sums.times),
                             Value::Number(sums.bytes),
-                            Value::Text(sums.writers)});
+                            Value::Text(sums.writers.Text())});
     }
     std::string note;
     for (const auto& [name, count] : classes) {
@@ -248,11 +282,11 @@ class DoubleWrites final : public LifeAnalysis {
   struct Born {
     uint64_t times = 0;
     uint64_t bytes = 0;
-    std::string writers;
+    WriterNames writers;
   };
 
   void Count(std::string_view what, const std::string& path, uint64_t times,
-             uint64_t bytes, const std::string& writers) {
+             uint64_t bytes, const WriterNames& writers) {
     const std::pair key(std::string(what), path);
     if (found_.size() >= kMostLives && !found_.contains(key)) {
       ++rows_left_out_;
@@ -261,9 +295,7 @@ class DoubleWrites final : public LifeAnalysis {
     Born& sums = found_[key];
     sums.times += times;
     sums.bytes = tally::AddTo(sums.bytes, bytes);
-    if (sums.writers.find(writers) == std::string::npos) {
-      sums.writers += (sums.writers.empty() ? "" : " ") + writers;
-    }
+    sums.writers.Add(writers);
   }
 
   std::map<std::pair<std::string, std::string>, Born> found_;
@@ -282,10 +314,10 @@ class Churn final : public LifeAnalysis {
     }
     Sums& s = sums_[{folder, life.maker}];
     ++s.created;
-    s.written += life.written;
+    s.written = tally::AddTo(s.written, life.written);
     if (life.end == FileLife::End::kNone) return;
     ++s.gone;
-    s.lost += life.written;
+    s.lost = tally::AddTo(s.lost, life.written);
     if (life.written == 0) ++s.empty;
     if (life.reads == 0) ++s.unread;
   }

@@ -1,6 +1,7 @@
 // Which files are read how often, and which were written but never read.
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_lives.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -61,8 +62,8 @@ class Uses final : public Analysis {
     const size_t use = life.writes == 0 ? 0 : life.reads == 0 ? 1 : 2;
     Sums& sums = sums_[use];
     ++sums.files;
-    sums.read += life.read;
-    sums.written += life.written;
+    sums.read = tally::AddTo(sums.read, life.read);
+    sums.written = tally::AddTo(sums.written, life.written);
     if (rows_.size() == kMostUses) {
       ++left_out_;
       return;

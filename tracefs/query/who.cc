@@ -51,8 +51,8 @@ struct User {
     if (other.last >= last && !other.comm.empty()) comm = other.comm;
     count += other.count;
     errors += other.errors;
-    read += other.read;
-    written += other.written;
+    read = tally::AddTo(read, other.read);
+    written = tally::AddTo(written, other.written);
     first = std::min(first, other.first);
     last = std::max(last, other.last);
     ops.insert(other.ops.begin(), other.ops.end());
