@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a table of the source has, the other places have, too: questions, panels,
-commands and kinds of descriptors stand in their pages, and what
+commands, kinds of descriptors and pages stand where they are looked for, and what
 docs/extending.md quotes of files stands in them. Needs no build."""
 
 import pathlib
@@ -92,14 +92,28 @@ def descriptors():
     return missing(kinds, "docs/control-protocol.md", r"^\| `{}` \|", "the kind")
 
 
+def pages():
+    """Each page of docs has a line in the index, and begins with a paragraph that
+    says what it answers."""
+    names = sorted(path.name for path in (SOURCE / "docs").glob("*.md")
+                   if path.name != "README.md")
+    wrong = missing(names, "docs/README.md", r"^\| .* \| \[{0}\]\({0}\) \|$",
+                    "the page")
+    for name in names:
+        if not re.match(r"# [^\n]+\n\n[A-Z`][^\n|$#]{20,}\n", read("docs/" + name)):
+            wrong.append(f"docs/{name} does not begin with a paragraph; next: say "
+                         "there what the page answers")
+    return wrong
+
+
 def main():
     wrong = make_additions.check()
-    for look in (questions, panels, members, commands, descriptors):
+    for look in (questions, panels, members, commands, descriptors, pages):
         wrong += look()
     for sentence in wrong:
         print(f"places_test: {sentence}", file=sys.stderr)
     print(f"{'FAILED' if wrong else 'ok'}: {len(make_additions.sections())} "
-          "sections of docs/extending.md, five tables")
+          "sections of docs/extending.md, six tables")
     sys.exit(1 if wrong else 0)
 
 
