@@ -52,6 +52,7 @@ const Row kRows[] = {
     {Id(ArgId::kCwd), SizeTell::kNothing},
     {Id(ArgId::kRuleTitle), SizeTell::kNothing},
     {Id(ArgId::kRuleAction), SizeTell::kNothing},
+    {Id(ArgId::kRecentPath), SizeTell::kNothing},
     // totals
     {Id(ArgId::kByteCount), SizeTell::kSum},
     {Id(ArgId::kSizeMax), SizeTell::kSum},
@@ -73,6 +74,7 @@ const Row kRows[] = {
     {Id(ArgId::kLatencyHistogram), SizeTell::kNothing},
     {Id(ArgId::kRule), SizeTell::kNothing},
     {Id(ArgId::kRuleKey), SizeTell::kNothing},
+    {Id(ArgId::kNotKnown), SizeTell::kNothing},
     {Id(ArgId::kRuleLimit), SizeTell::kNothing},
     {Id(ArgId::kRuleWindow), SizeTell::kNothing},
     {Id(ArgId::kRuleWindows), SizeTell::kNothing},

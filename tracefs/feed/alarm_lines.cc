@@ -11,6 +11,7 @@
 namespace tracefs {
 namespace {
 
+using format::AlarmAncestor;
 using format::AlarmRecord;
 using format::Record;
 
@@ -101,6 +102,11 @@ std::string AlarmText(const AlarmRecord& record) {
               [&](const FieldInfo& info, std::string_view value) {
                 word(info.json_key, value);
               });
+  for (const AlarmAncestor& ancestor : record.ancestors) {
+    word("ancestor", AncestorText(ancestor));
+  }
+  for (const std::string_view path : record.paths) word("touched", path);
+  for (const std::string_view what : record.not_known) word("not_known", what);
   for (const std::string_view action : record.actions) word("action", action);
   return text;
 }
@@ -136,11 +142,8 @@ std::string AlarmJson(const AlarmRecord& record) {
               [&](const FieldInfo& info, std::string_view value) {
                 json.PutExact(info.json_key, value);
               });
-  if (!record.actions.empty()) {
-    json.OpenList("actions");
-    for (const std::string_view action : record.actions) json.Add(action);
-    json.CloseList();
-  }
+  PutAlarmSource(record, &json);
+  PutTexts("actions", record.actions, &json);
   json.Put("tracer", record.tracer_id);
   return line + "}\n";
 }

@@ -86,14 +86,16 @@ class Cef final : public FeedFormat {
       Put("cs2", alarm.KeyValue(), line);
       Put("cs2Label", alarm.key, line);
     }
-    std::string actions;
-    for (const std::string_view action : alarm.actions) {
-      actions += (actions.empty() ? "" : "; ") + std::string(action);
+    PutCustom("cs3", "actions", Joined(alarm.actions), line);
+    PutCustom("cs4", "cmdline", record.Text(Field::kCmdline), line);
+    std::string ancestors;
+    for (const format::AlarmAncestor& ancestor : alarm.ancestors) {
+      ancestors += (ancestors.empty() ? "" : "; ") + AncestorText(ancestor);
     }
-    if (!actions.empty()) {
-      Put("cs3", actions, line);
-      Put("cs3Label", "actions", line);
-    }
+    PutCustom("cs5", "ancestors", ancestors, line);
+    PutCustom("cs6", "touched", Joined(alarm.paths), line);
+    PutCustom("flexString1", "exe", record.Text(Field::kExe), line);
+    PutCustom("flexString2", "notKnown", Joined(alarm.not_known), line);
     PutHost(*record.trace, line);
   }
   void AppendLoss(const FeedLoss& loss, std::string* line) override {
@@ -168,6 +170,20 @@ class Cef final : public FeedFormat {
   static void PutField(std::string_view key, const FileEvent& event, Field f,
                        std::string* line) {
     if (event.Has(f)) Put(key, event.Get(f), line);
+  }
+  static std::string Joined(const std::vector<std::string_view>& texts) {
+    std::string joined;
+    for (const std::string_view text : texts) {
+      joined += (joined.empty() ? "" : "; ") + std::string(text);
+    }
+    return joined;
+  }
+  // One of the dictionary's texts that users name, if there is one.
+  static void PutCustom(const std::string& key, std::string_view label,
+                        std::string_view value, std::string* line) {
+    if (value.empty()) return;
+    Put(key, value, line);
+    Put(key + "Label", label, line);
   }
   // One of the dictionary's numbers that users name.
   static void PutNumber(int i, std::string_view label, const FileEvent& event,

@@ -128,7 +128,7 @@ class Ecs final : public FeedFormat {
     json.Put("ruleset", "tracer " + std::to_string(alarm.tracer_id));
     json.Close();
     PutFile(event.path, "", event, &json);
-    PutProcess(event, &json);
+    PutProcess(event, &json, &alarm);
     PutUser(event, &json);
     json.Open("tracefs");
     json.Put("count", alarm.count);
@@ -206,7 +206,9 @@ class Ecs final : public FeedFormat {
     json->Close();
   }
 
-  static void PutProcess(const FileEvent& event, JsonWriter* json) {
+  // Of an alarm the parent and the session, too.
+  static void PutProcess(const FileEvent& event, JsonWriter* json,
+                         const format::AlarmRecord* alarm = nullptr) {
     const format::Record& record = event.record;
     if (!event.Has(Field::kPid) && !event.Has(Field::kTid) &&
         !record.HasText(Field::kComm)) {
@@ -221,6 +223,18 @@ class Ecs final : public FeedFormat {
     }
     json->PutIf("name", record.Text(Field::kComm));
     json->PutIf("executable", record.Text(Field::kExe));
+    json->PutIf("command_line", record.Text(Field::kCmdline));
+    if (alarm != nullptr && !alarm->ancestors.empty()) {
+      json->Open("parent");
+      json->Put("pid", alarm->ancestors.front().pid);
+      json->PutIf("name", alarm->ancestors.front().comm);
+      json->Close();
+    }
+    if (alarm != nullptr && event.Has(Field::kSid)) {
+      json->Open("session_leader");
+      PutField("pid", event, Field::kSid, json);
+      json->Close();
+    }
     json->Close();
   }
 

@@ -80,6 +80,35 @@ void PutWordList(std::string_view key, std::string_view only_entry,
   json->CloseList();
 }
 
+void PutTexts(std::string_view key, const std::vector<std::string_view>& texts,
+              JsonWriter* json) {
+  if (texts.empty()) return;
+  json->OpenList(key);
+  for (const std::string_view text : texts) json->Add(text);
+  json->CloseList();
+}
+
+std::string AncestorText(const format::AlarmAncestor& ancestor) {
+  std::string text = std::to_string(ancestor.pid);
+  if (!ancestor.comm.empty()) text += ' ' + std::string(ancestor.comm);
+  return text;
+}
+
+void PutAlarmSource(const format::AlarmRecord& alarm, JsonWriter* json) {
+  if (!alarm.ancestors.empty()) {
+    json->OpenList("ancestors");
+    for (const format::AlarmAncestor& ancestor : alarm.ancestors) {
+      json->Open();
+      json->Put("pid", ancestor.pid);
+      if (!ancestor.comm.empty()) json->PutExact("comm", ancestor.comm);
+      json->Close();
+    }
+    json->CloseList();
+  }
+  PutTexts("touched", alarm.paths, json);
+  PutTexts("not_known", alarm.not_known, json);
+}
+
 void PutAlarm(const format::AlarmRecord& alarm, JsonWriter* json) {
   json->Put("rule", alarm.rule);
   json->PutIf("by", alarm.key);
@@ -89,10 +118,8 @@ void PutAlarm(const format::AlarmRecord& alarm, JsonWriter* json) {
     json->Put("window_ns", alarm.window_ns);
     json->Put("windows", alarm.windows);
   }
-  if (alarm.actions.empty()) return;
-  json->OpenList("actions");
-  for (const std::string_view action : alarm.actions) json->Add(action);
-  json->CloseList();
+  PutAlarmSource(alarm, json);
+  PutTexts("actions", alarm.actions, json);
 }
 
 void PutOperation(const FileEvent& event, JsonWriter* json) {

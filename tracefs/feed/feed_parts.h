@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "tracefs/format/alarm.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/record.h"
 #include "tracefs/text/escape.h"
@@ -54,7 +56,15 @@ void PutFieldText(std::string_view key, const FileEvent& event, Field field,
 // A list of one of our own words.
 void PutWordList(std::string_view key, std::string_view only_entry,
                  JsonWriter* json);
-// What a rule counted, and what was done.
+// A list of texts, if there are any.
+void PutTexts(std::string_view key, const std::vector<std::string_view>& texts,
+              JsonWriter* json);
+// "120 bash", "120" where the name is not known.
+std::string AncestorText(const format::AlarmAncestor& ancestor);
+// Who did it, as far as that was found out: `ancestors` from the parent up,
+// each with `pid` and `comm`, `touched`, and `not_known`.
+void PutAlarmSource(const format::AlarmRecord& alarm, JsonWriter* json);
+// What a rule counted, who did it, and what was done.
 void PutAlarm(const format::AlarmRecord& alarm, JsonWriter* json);
 // What no foreign schema has a place for: the operation as it is.
 void PutOperation(const FileEvent& event, JsonWriter* json);

@@ -149,7 +149,7 @@ class Ocsf final : public FeedFormat {
     json.Close();
     json.OpenList("evidences");
     json.Open();
-    PutActor(event, &json);
+    PutActor(event, &json, &alarm);
     PutFile("file", event.path, event, &json);
     json.Close();
     json.CloseList();
@@ -189,7 +189,9 @@ class Ocsf final : public FeedFormat {
     json->Close();
   }
 
-  static void PutActor(const FileEvent& event, JsonWriter* json) {
+  // Of an alarm the parent, too.
+  static void PutActor(const FileEvent& event, JsonWriter* json,
+                       const format::AlarmRecord* alarm = nullptr) {
     json->Open("actor");
     const bool has_process =
         event.Has(Field::kPid) || event.record.HasText(Field::kComm);
@@ -204,6 +206,18 @@ class Ocsf final : public FeedFormat {
         json->Put("name", NameOfPath(exe));
         json->Put("path", exe);
         json->Put("type_id", uint64_t{1});
+        json->Close();
+      }
+      json->PutIf("cmd_line", event.record.Text(Field::kCmdline));
+      if (alarm != nullptr && !alarm->ancestors.empty()) {
+        json->Open("parent_process");
+        json->Put("pid", alarm->ancestors.front().pid);
+        json->PutIf("name", alarm->ancestors.front().comm);
+        json->Close();
+      }
+      if (alarm != nullptr && event.Has(Field::kSid)) {
+        json->Open("session");
+        PutFieldText("uid", event, Field::kSid, json);
         json->Close();
       }
       json->Close();

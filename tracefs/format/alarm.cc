@@ -17,6 +17,13 @@ constexpr KeyField kKeyFields[] = {
     {"sid", Field::kSid}, {"pgid", Field::kPgid},  {"uid", Field::kUid},
     {"gid", Field::kGid}, {"inode", Field::kInode}};
 
+// Takes another text of a list that has at most so many.
+template <auto kList, size_t kMost>
+void TakeText(const Argument& argument, AlarmRecord* record) {
+  auto& list = record->*kList;
+  if (list.size() < kMost) list.push_back(AsText(argument.value));
+}
+
 constexpr ArgumentRow<AlarmRecord> kAlarmRows[] = {
     {ArgId::kRule, &Into<&AlarmRecord::rule>::Take},
     {ArgId::kRuleTitle, &Into<&AlarmRecord::title>::Take},
@@ -32,10 +39,21 @@ constexpr ArgumentRow<AlarmRecord> kAlarmRows[] = {
        record->op = OpFromNumber(argument.As<uint8_t>());
      }},
     {ArgId::kRuleAction,
+     &TakeText<&AlarmRecord::actions, AlarmRecord::kMaxActions>},
+    {ArgId::kAncestorPid,
      [](const Argument& argument, AlarmRecord* record) {
-       if (record->actions.size() == AlarmRecord::kMaxActions) return;
-       record->actions.push_back(AsText(argument.value));
+       if (record->ancestors.size() == AlarmRecord::kMaxAncestors) return;
+       record->ancestors.push_back({argument.As<uint32_t>(), {}});
      }},
+    {ArgId::kAncestorComm,
+     [](const Argument& argument, AlarmRecord* record) {
+       if (record->ancestors.empty()) return;
+       record->ancestors.back().comm = AsText(argument.value);
+     }},
+    {ArgId::kRecentPath,
+     &TakeText<&AlarmRecord::paths, AlarmRecord::kMaxPaths>},
+    {ArgId::kNotKnown,
+     &TakeText<&AlarmRecord::not_known, AlarmRecord::kMaxActions>},
 };
 
 void PutNumber(MessageWriter& out, Field field, uint64_t value) {
@@ -94,6 +112,18 @@ bool WriteAlarm(MessageWriter& out, const AlarmRecord& record,
   out.Put<uint64_t>(ArgId::kRuleWindows, record.windows);
   for (const std::string_view action : record.actions) {
     out.PutText(ArgId::kRuleAction, action);
+  }
+  for (const AlarmAncestor& ancestor : record.ancestors) {
+    out.Put<uint32_t>(ArgId::kAncestorPid, ancestor.pid);
+    if (!ancestor.comm.empty()) {
+      out.PutText(ArgId::kAncestorComm, ancestor.comm);
+    }
+  }
+  for (const std::string_view path : record.paths) {
+    out.PutText(ArgId::kRecentPath, path);
+  }
+  for (const std::string_view what : record.not_known) {
+    out.PutText(ArgId::kNotKnown, what);
   }
   return out.End();
 }

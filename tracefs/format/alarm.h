@@ -21,10 +21,18 @@ namespace tracefs::format {
 struct Record;
 struct TraceContext;
 
+// A process above the one that made a rule fire. No name: it is not known.
+struct AlarmAncestor {
+  uint32_t pid = 0;
+  std::string_view comm;
+};
+
 // What a rule said, but for the operation that made it fire.
 struct AlarmRecord {
-  // More actions than any rule has are hostile.
+  // More than any alarm has are hostile.
   static constexpr size_t kMaxActions = 64;
+  static constexpr size_t kMaxAncestors = 64;
+  static constexpr size_t kMaxPaths = 64;
 
   uint32_t rule = 0;  // its number among those of the tracer, from 1
   std::string_view title;
@@ -40,6 +48,14 @@ struct AlarmRecord {
   uint64_t windows = 1;
   std::optional<Op> op;                   // that made it fire
   std::vector<std::string_view> actions;  // "snapshot 2: done"
+
+  // What was found out when it had fired: the processes above, from the parent
+  // up; the last paths that were touched there, newest first; and which of
+  // "exe", "cmdline", "ancestors" (some of them) could not be found out, the
+  // process having ended, say.
+  std::vector<AlarmAncestor> ancestors = {};
+  std::vector<std::string_view> paths = {};
+  std::vector<std::string_view> not_known = {};
 
   // For readers; `operation` is that operation as far as it is known, and good
   // during the call.

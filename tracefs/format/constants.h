@@ -167,6 +167,11 @@ enum class ArgId : uint16_t {
   kStateKind = 211,   // u8: 0 = at the first touch, 1 = at the end
   kXattrs = 212,      // bytes: u32 length, name, u32 length, value, and again
   kDataRanges = 213,  // bytes: u64 offset, u64 length, and again
+  // kAlarm, too: who did it, found out when the rule had fired.
+  kAncestorPid = 214,   // u32, repeats: from the parent up
+  kAncestorComm = 215,  // text: of the ancestor named last
+  kRecentPath = 216,    // text, repeats: newest first
+  kNotKnown = 217,      // text, repeats: what could not be found out
 };
 
 }  // namespace tracefs::format

@@ -131,6 +131,14 @@ constexpr struct {
     {ArgId::kStateKind, 1, T::kUnsigned, kFrame, "ARG_STATE_KIND"},
     {ArgId::kXattrs, 0, T::kBytes, kContents, "ARG_XATTRS"},
     {ArgId::kDataRanges, 0, T::kBytes, kTotal, "ARG_DATA_RANGES"},
+    {ArgId::kAncestorPid, 4, T::kUnsigned, kProcess, "ARG_ANCESTOR_PID"},
+    {ArgId::kAncestorComm,
+     0,
+     T::kText,
+     {C::kComm, S::kWord},
+     "ARG_ANCESTOR_COMM"},
+    {ArgId::kRecentPath, 0, T::kText, kNames, "ARG_RECENT_PATH"},
+    {ArgId::kNotKnown, 0, T::kText, kTotal, "ARG_NOT_KNOWN"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {

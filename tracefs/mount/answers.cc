@@ -69,16 +69,34 @@ Json AlarmJson(const RuleRunner::Fired& fired, const Rule& rule) {
          {"outcome",
           fired.outcomes[i].ok() ? "done" : fired.outcomes[i].message()}});
   }
-  return {{"number", fired.number},
-          {"time", fired.real_ns},
-          {"key", Utf8Text(alarm.key)},
-          {"count", alarm.count},
-          {"op", OpName(alarm.op)},
-          {"pid", alarm.pid},
-          {"uid", alarm.uid},
-          {"comm", Utf8Text(alarm.command)},
-          {"path", Utf8Text(alarm.path)},
-          {"actions", std::move(actions)}};
+  Json json = {{"number", fired.number},
+               {"time", fired.real_ns},
+               {"key", Utf8Text(alarm.key)},
+               {"count", alarm.count},
+               {"op", OpName(alarm.op)},
+               {"pid", alarm.pid},
+               {"uid", alarm.uid},
+               {"comm", Utf8Text(alarm.command)},
+               {"path", Utf8Text(alarm.path)},
+               {"actions", std::move(actions)}};
+  // What is not known of who did it is left out.
+  for (const auto& [field, text] : alarm.values.texts) {
+    if (Info(field).source == FieldSource::kDetails) {
+      json[Info(field).json_key] = Utf8Text(text);
+    }
+  }
+  if (alarm.caller.sid != 0) json["sid"] = alarm.caller.sid;
+  for (const AlarmSource::Ancestor& ancestor : alarm.source.ancestors) {
+    json["ancestors"].push_back(
+        {{"pid", ancestor.pid}, {"comm", Utf8Text(ancestor.comm)}});
+  }
+  for (const std::string& path : alarm.paths) {
+    json["touched"].push_back(Utf8Text(path));
+  }
+  for (const std::string_view what : alarm.source.not_known) {
+    json["not_known"].push_back(what);
+  }
+  return json;
 }
 
 }  // namespace

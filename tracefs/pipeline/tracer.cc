@@ -307,12 +307,16 @@ void Tracer::SubmitAlarm(const format::AlarmRecord& alarm,
   spare_->counted = 1;
   spare_->first_ns = spare_->last_ns = MonotonicNs();
   if (!format::WriteAlarm(spare_->writer, alarm, values)) {
-    // Paths longer than a block: their ends tell files apart.
+    // Texts longer than a block: the ends of paths tell files apart.
     constexpr size_t kShort = 256;
     format::AlarmRecord less = alarm;
     less.actions.clear();
+    less.ancestors.clear();
+    less.paths.clear();
+    less.not_known = {"ancestors", "paths"};
     format::AlarmValues some = values;
     for (auto& [field, text] : some.texts) {
+      if (field == Field::kCmdline) text.resize(std::min(text.size(), kShort));
       if (text.size() > kShort) text.erase(0, text.size() - kShort);
     }
     static_cast<void>(format::WriteAlarm(spare_->writer, less, some));

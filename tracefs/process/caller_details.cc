@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/process/proc_reader.h"
 #include "tracefs/process/proc_text.h"
 
 namespace tracefs {
@@ -32,7 +33,7 @@ void CallerDetailsReader::Stop() {
   entries_.clear();
 }
 
-std::shared_ptr<const CallerDetails> CallerDetailsReader::Of(
+std::shared_ptr<const KnownDetails> CallerDetailsReader::Of(
     const CallerInfo& caller, uint64_t version, uint64_t now_ns,
     bool may_wait) {
   std::unique_lock lock(mu_);
@@ -67,6 +68,12 @@ std::shared_ptr<const CallerDetails> CallerDetailsReader::Of(
   return entry != nullptr ? entry->details : nullptr;
 }
 
+std::shared_ptr<const KnownDetails> CallerDetailsReader::Kept(uint64_t serial) {
+  std::lock_guard lock(mu_);
+  const auto found = entries_.find(serial);
+  return found == entries_.end() ? nullptr : found->second.details;
+}
+
 void CallerDetailsReader::Run() {
   std::unique_lock lock(mu_);
   while (!worker_.ending()) {
@@ -79,7 +86,7 @@ void CallerDetailsReader::Run() {
     const Job job = jobs_.front();
     busy_since_ns_ = MonotonicNs();
     lock.unlock();
-    auto details = std::make_shared<CallerDetails>(Read(job.pid));
+    auto details = std::make_shared<KnownDetails>(Read(job.pid));
     lock.lock();
     busy_since_ns_ = 0;
     // Whoever asks takes the version first: had the process become another
@@ -93,13 +100,14 @@ void CallerDetailsReader::Run() {
   }
 }
 
-CallerDetails CallerDetailsReader::Read(uint32_t pid) const {
-  CallerDetails details;
+KnownDetails CallerDetailsReader::Read(uint32_t pid) const {
+  KnownDetails details;
   if (const auto text = ReadProcText(proc_, pid, "cgroup", kMaxProcFile)) {
     details.cgroup = CgroupOf(*text);
   }
   if (const auto text = ReadProcText(proc_, pid, "stat", kMaxProcFile)) {
     details.tty = TerminalOf(*text);
+    details.start_time = ParseStartTime(*text).value_or(0);
   }
   if (const auto text = ReadProcText(proc_, pid, "cmdline", kMaxProcFile)) {
     details.cmdline = CommandLineOf(*text);

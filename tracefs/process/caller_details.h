@@ -29,6 +29,11 @@
 
 namespace tracefs {
 
+// Which process they are of: one with the number of another began later.
+struct KnownDetails : CallerDetails {
+  uint64_t start_time = 0;  // clock ticks since boot; 0: not known
+};
+
 // Threads: any, but for Start and Stop.
 class CallerDetailsReader {
  public:
@@ -43,18 +48,22 @@ class CallerDetailsReader {
   // May have to wait for a process that cannot be looked at.
   void Stop();
 
+  // What was found out of the process with this serial while it lived, and has
+  // not been forgotten since. Null: nobody asked, or it could not be known.
+  std::shared_ptr<const KnownDetails> Kept(uint64_t serial);
+
   // What is known of the process with this serial (CallerInfo), at `version`
   // (ProcessTable), which changes when it becomes another. With `may_wait` a
   // moment is given to find it out. Null if it is not known.
-  std::shared_ptr<const CallerDetails> Of(const CallerInfo& caller,
-                                          uint64_t version, uint64_t now_ns,
-                                          bool may_wait);
+  std::shared_ptr<const KnownDetails> Of(const CallerInfo& caller,
+                                         uint64_t version, uint64_t now_ns,
+                                         bool may_wait);
 
  private:
   struct Entry {
     uint64_t version = 0;
     uint64_t expires_ns = 0;
-    std::shared_ptr<const CallerDetails> details;
+    std::shared_ptr<const KnownDetails> details;
   };
   struct Job {
     uint64_t serial = 0;
@@ -65,7 +74,7 @@ class CallerDetailsReader {
   static constexpr size_t kMaxJobs = 256;
 
   void Run();
-  CallerDetails Read(uint32_t pid) const;
+  KnownDetails Read(uint32_t pid) const;
 
   const int proc_;
   FindExe find_exe_;

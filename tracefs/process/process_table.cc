@@ -179,8 +179,9 @@ void ProcessTable::FindAncestors(const ProcessReading& of, uint64_t now_ns) {
   }
 }
 
-void ProcessTable::SetParent(const ProcessReading& reading, uint64_t version,
-                             uint64_t now_ns) {
+ProcessTable::Parent ProcessTable::SetParent(const ProcessReading& reading,
+                                             uint64_t version,
+                                             uint64_t now_ns) {
   const CallerInfo& caller = reading.caller;
   Parent parent = {.pid = caller.pid,
                    .ppid = caller.ppid,
@@ -191,6 +192,7 @@ void ProcessTable::SetParent(const ProcessReading& reading, uint64_t version,
   std::copy(comm.begin(), comm.end(), parent.comm.begin());
   parent.comm_size = static_cast<uint8_t>(comm.size());
   std::lock_guard lock(parents_mu_);
+  if (parents_.empty()) return parent;
   Parent& known = parents_[caller.pid % kParents];
   // An orphan gets another parent; who began it stays who it was.
   if (known.pid == parent.pid && known.number == parent.number &&
@@ -198,6 +200,18 @@ void ProcessTable::SetParent(const ProcessReading& reading, uint64_t version,
     parent.ppid = known.ppid;
   }
   known = parent;
+  return parent;
+}
+
+bool ProcessTable::ReadParent(uint32_t pid, uint64_t now_ns, Parent* found) {
+  const uint64_t version = versions_.Of(pid, pid);
+  ProcessReading reading;
+  if (!reader_.Read(pid, /*may_be_in_exec=*/true, &reading) ||
+      reading.caller.pid != pid) {
+    return false;
+  }
+  *found = SetParent(reading, version, now_ns);
+  return true;
 }
 
 bool ProcessTable::FindParent(uint32_t pid, uint64_t now_ns,
@@ -229,18 +243,12 @@ bool ProcessTable::ForEachAncestor(const CallerInfo& caller, uint64_t now_ns,
   for (size_t depth = 0; depth < kMaxDepth; ++depth) {
     if (pid == 0) return true;  // the first process, or another name space
     Parent found;
-    if (!FindParent(pid, now_ns, kParentNs, &found)) {
-      const uint64_t version = versions_.Of(pid, pid);
-      ProcessReading reading;
-      if (reader_.Read(pid, /*may_be_in_exec=*/true, &reading) &&
-          reading.caller.pid == pid) {
-        SetParent(reading, version, now_ns);
-      }
-      // If it is gone, as it was last seen.
-      if (!FindParent(pid, now_ns, UINT64_MAX, &found)) {
-        visit(context, pid, {});
-        return false;
-      }
+    // If it is gone, as it was last seen.
+    if (!FindParent(pid, now_ns, kParentNs, &found) &&
+        !ReadParent(pid, now_ns, &found) &&
+        !FindParent(pid, now_ns, UINT64_MAX, &found)) {
+      visit(context, pid, {});
+      return false;
     }
     if (!visit(context, pid, {found.comm.data(), found.comm_size})) return true;
     pid = found.ppid;
@@ -269,6 +277,25 @@ const CallerDetails* ProcessTable::DetailsOf(const CallerInfo& caller,
   kept = details_.Of(caller, versions_.Of(caller.pid, caller.pid), now_ns,
                      request == kOther);
   return kept.get();
+}
+
+std::shared_ptr<const CallerDetails> ProcessTable::DetailsLater(
+    const CallerInfo& then, uint64_t now_ns) {
+  // It tells a process from a later one with the same number.
+  if (then.start_time == 0) return nullptr;
+  const uint64_t version = versions_.Of(then.pid, then.pid);
+  ProcessReading reading;
+  if (reader_.Read(then.tid != 0 ? then.tid : then.pid,
+                   /*may_be_in_exec=*/true, &reading) &&
+      reading.caller.pid == then.pid && reading.caller.comm() == then.comm()) {
+    reading.caller.serial = SerialOf(reading.caller);
+    const std::shared_ptr<const KnownDetails> details =
+        details_.Of(reading.caller, version, now_ns, /*may_wait=*/true);
+    if (details != nullptr && details->start_time == then.start_time) {
+      return details;
+    }
+  }
+  return details_.Kept(SerialOf(then));
 }
 
 uint32_t ProcessTable::ParentOf(uint32_t pid, uint64_t now_ns) {

@@ -115,8 +115,9 @@ class ProcessTable final : private ProcConnector::Observer {
   uint32_t ParentOf(uint32_t pid, uint64_t now_ns);
 
   // The ancestors of a process, as EventResolver::ForEachAncestor has it: who
-  // began it, if that was seen, whoever its parent is now. Needs KeepParents.
-  // Threads: any.
+  // began it, if that was seen, whoever its parent is now. Without KeepParents
+  // it is the line as it is now, from the parent that `caller` had. Threads:
+  // any.
   bool ForEachAncestor(const CallerInfo& caller, uint64_t now_ns, void* context,
                        bool (*visit)(void* context, uint32_t pid,
                                      std::string_view comm));
@@ -128,6 +129,14 @@ class ProcessTable final : private ProcConnector::Observer {
   // execve(2) only what is known already is said. Null: not known.
   const CallerDetails* DetailsOf(const CallerInfo& caller, uint64_t now_ns,
                                  Request request);
+
+  // What a process is, asked some time after it did something, by somebody for
+  // whom no request waits: what /proc says of the same process under the same
+  // name, or, if it has ended, what DetailsOf said of it. Null: it has ended or
+  // runs another program, and nobody had asked; or its start time is not known.
+  // Needs KeepDetails. Takes 20 ms at most. Threads: any.
+  std::shared_ptr<const CallerDetails> DetailsLater(const CallerInfo& then,
+                                                    uint64_t now_ns);
 
   // What is known of this task or process is wrong.
   void Invalidate(uint32_t tid) { versions_.Changed(tid); }
@@ -181,8 +190,11 @@ class ProcessTable final : private ProcConnector::Observer {
                             bool may_be_kept);
   bool Load(uint32_t tid, uint64_t now_ns, Request request, Entry* entry);
   void FindAncestors(const ProcessReading& of, uint64_t now_ns);
-  void SetParent(const ProcessReading& reading, uint64_t version,
-                 uint64_t now_ns);
+  // What is kept of it from now on, if anything is.
+  Parent SetParent(const ProcessReading& reading, uint64_t version,
+                   uint64_t now_ns);
+  // As /proc has it now; false if it is gone.
+  bool ReadParent(uint32_t pid, uint64_t now_ns, Parent* found);
   bool FindParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns,
                   Parent* found);
   uint32_t KnownParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns);

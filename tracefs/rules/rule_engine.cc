@@ -48,7 +48,11 @@ Alarm Describe(const Event& event) {
   alarm.op = event.op;
   alarm.pid = NumberOf(event, Field::kPid);
   alarm.uid = NumberOf(event, Field::kUid);
-  if (event.caller != nullptr) alarm.command = event.caller->comm();
+  if (event.caller != nullptr) {
+    alarm.command = event.caller->comm();
+    alarm.caller = *event.caller;
+    alarm.caller.tid = NumberOf(event, Field::kTid);
+  }
   PathBuffer buffer;
   PathBuffer buffer2;
   std::string path2;
@@ -92,9 +96,14 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
     if (seen_parents_.size() >= kMaxParents) seen_parents_.clear();
     seen_parents_[NumberOf(event, Field::kPid)] = NumberOf(event, Field::kPpid);
   }
+  bool noted = false;
   for (size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
     if (!rule.what.Keep(event)) continue;
+    if (!std::exchange(noted, true) && event.resolver != nullptr) {
+      PathBuffer buffer;
+      recent_.Note(event, PathOf(event, buffer));
+    }
     State& state = states_[i];
     ++state.standing.matched;
     keys_.clear();
@@ -140,6 +149,8 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
     alarm.other = fired_other;
     alarm.time_ns = now;
     alarm.count = count_of_fired;
+    alarm.paths = PathsAround(rule, event,
+                              alarm.key_pid != 0 ? alarm.key_pid : alarm.pid);
     alarms->push_back(std::move(alarm));
   }
 }
@@ -180,6 +191,31 @@ void RuleEngine::AddTree(const Event& event, std::vector<Key>* keys) {
     keys->push_back({TreeKey(pid), pid});
     parent = ParentOf(pid);
   }
+}
+
+std::vector<std::string> RuleEngine::PathsAround(const Rule& rule,
+                                                 const Event& event,
+                                                 uint32_t top) {
+  const std::unordered_map<uint32_t, uint32_t> seen = recent_.Parents();
+  const auto below_top = [&](uint32_t pid) {
+    for (size_t depth = 0; depth < kMaxDepth && pid > 1; ++depth) {
+      if (pid == top) return true;
+      const auto parent = seen.find(pid);
+      pid = parent != seen.end() ? parent->second : ParentOf(pid);
+    }
+    return false;
+  };
+  const Field field = FieldOf(rule.key);
+  return recent_.Newest(kToldPaths, [&](const RecentPaths::Entry& entry) {
+    if (rule.key == RuleKey::kCommand) {
+      if (event.caller != nullptr && entry.comm == event.caller->comm()) {
+        return true;
+      }
+    } else if (event.Has(field) && entry.Get(field) == event.Get(field)) {
+      return true;
+    }
+    return below_top(entry.pid());
+  });
 }
 
 uint32_t RuleEngine::ParentOf(uint32_t pid) {

@@ -7,14 +7,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "tracefs/event/event.h"
 #include "tracefs/format/alarm.h"
+#include "tracefs/rules/recent_paths.h"
 #include "tracefs/rules/rule.h"
 
 namespace tracefs {
+
+// Who made a rule fire, found out when it had fired: by then the process may
+// have ended. What is not known is left out, and `not_known` names it.
+struct AlarmSource {
+  struct Ancestor {
+    uint32_t pid = 0;
+    std::string comm;  // empty: not known
+  };
+  std::vector<Ancestor> ancestors;  // from the parent up
+  // "exe", "cmdline", "ancestors" (the rest of them).
+  std::vector<std::string_view> not_known;
+};
 
 // A rule fired, and the operation that made it fire.
 struct Alarm {
@@ -30,6 +44,11 @@ struct Alarm {
   std::string command;
   std::string path;
   format::AlarmValues values;  // all that is known of the operation
+  CallerInfo caller;           // pid 0: not known
+  // What was touched last, by the same process tree or for the same key, by
+  // operations that any of the rules counts; the newest first.
+  std::vector<std::string> paths;
+  AlarmSource source;
 };
 
 // Parents of processes, also of those that did nothing in the mount.
@@ -53,6 +72,9 @@ class RuleEngine {
   // Ancestors that are counted of a process, and parents that are remembered.
   static constexpr size_t kMaxDepth = 64;
   static constexpr size_t kMaxParents = 16384;
+
+  // Paths that an alarm tells.
+  static constexpr size_t kToldPaths = 8;
 
   // `rules` and `parents` outlive the engine; without `parents` only parents of
   // processes that did something are known.
@@ -103,6 +125,8 @@ class RuleEngine {
   static bool Holds(const Rule& rule, uint64_t now, Count* count);
   void KeysOf(const Rule& rule, const Event& event, std::vector<Key>* keys);
   void AddTree(const Event& event, std::vector<Key>* keys);
+  std::vector<std::string> PathsAround(const Rule& rule, const Event& event,
+                                       uint32_t top);
   uint32_t ParentOf(uint32_t pid);
   Count& CountOf(const Rule& rule, const std::string& key, uint64_t now,
                  State* state, bool* other);
@@ -112,6 +136,7 @@ class RuleEngine {
   // As events told it: of those that may be gone.
   std::unordered_map<uint32_t, uint32_t> seen_parents_;
   std::vector<Key> keys_;
+  RecentPaths recent_;
   std::vector<State> states_;
 };
 

@@ -136,15 +136,22 @@ void RuleRunner::Loop() {
 void RuleRunner::Act(Alarm alarm) {
   Fired fired;
   fired.real_ns = CommonClockPair().ToReal(alarm.time_ns);
+  handler_.Explain(&alarm);
   fired.outcomes = handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
   fired.alarm = std::move(alarm);
   const std::string& title = rules_[fired.alarm.rule].title;
   std::lock_guard lock(mu_);
   fired.number = ++report_.alarms;
-  // Not what it was about: the log has other readers than the trace.
+  // Who, but not what it was about: the log has other readers than the trace.
+  std::string who;
+  if (fired.alarm.pid != 0) {
+    who = " (pid " + std::to_string(fired.alarm.pid) + " of uid " +
+          std::to_string(fired.alarm.uid) +
+          "; tracefs-ctl MNT rules tells the rest)";
+  }
   Notify(NoticeId::kAlarm, "alarm " + std::to_string(fired.number) +
                                " of tracer " + std::to_string(tracer_) +
-                               (title.empty() ? "" : ": " + title));
+                               (title.empty() ? "" : ": " + title) + who);
   report_.fired.push_front(std::move(fired));
   if (report_.fired.size() > kKept) report_.fired.pop_back();
 }

@@ -22,6 +22,9 @@ namespace tracefs {
 // What is done when a rule fires; called by runners' threads.
 class AlarmHandler : public ProcessParents {
  public:
+  // Finds out who made a rule fire, as far as that can be known: adds texts to
+  // `values`, and sets `source`. May wait for a moment.
+  virtual void Explain(Alarm* alarm) = 0;
   // Acts, and says what became of each action of the rule. `tracer` is the one
   // in whose config the rule stands. May wait.
   virtual std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,

@@ -41,6 +41,8 @@ NeedSet NeedsOf(const TracerPlan& plan) {
     needs.Add(Need::kProcesses, driver->process_needs().records);
   }
   needs.Add(Need::kAncestors, RuleEngine::CountsTrees(plan.rules));
+  // Alarms say what the process was: nobody waits for that.
+  needs.Add(Need::kDetails, !plan.rules.empty());
   return needs;
 }
 

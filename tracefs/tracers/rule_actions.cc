@@ -1,10 +1,41 @@
 #include "tracefs/tracers/rule_actions.h"
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "tracefs/base/clock.h"
 
 namespace tracefs {
+
+void RuleActions::Explain(Alarm* alarm) {
+  if (alarm->caller.pid == 0) {
+    alarm->source.not_known = {"exe", "cmdline", "ancestors"};
+    return;
+  }
+  const uint64_t now = MonotonicNs();
+  AlarmSource& source = alarm->source;
+  const std::shared_ptr<const CallerDetails> details =
+      mount_.processes.DetailsLater(alarm->caller, now);
+  for (const Field field :
+       {Field::kExe, Field::kCmdline, Field::kCgroup, Field::kTty}) {
+    const std::string* const text =
+        details == nullptr ? nullptr : details->Find(field);
+    if (text != nullptr) {
+      alarm->values.texts.emplace_back(field, *text);
+    } else if (field == Field::kExe || field == Field::kCmdline) {
+      source.not_known.push_back(Info(field).json_key);
+    }
+  }
+  const bool whole = mount_.processes.ForEachAncestor(
+      alarm->caller, now, &source,
+      [](void* context, uint32_t pid, std::string_view comm) {
+        auto& ancestors = static_cast<AlarmSource*>(context)->ancestors;
+        ancestors.push_back({pid, std::string(comm)});
+        return ancestors.size() < format::AlarmRecord::kMaxAncestors;
+      });
+  if (!whole) source.not_known.push_back("ancestors");
+}
 
 std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
                                          const Alarm& alarm) {
@@ -16,7 +47,7 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
                     std::to_string(action.tracer_id) + ": " +
                     (outcome.ok() ? "done" : outcome.message()));
   }
-  const format::AlarmRecord record = {
+  format::AlarmRecord record = {
       .rule = static_cast<uint32_t>(alarm.rule + 1),
       .title = rule.title,
       .key = RuleKeyName(rule.key),
@@ -27,7 +58,12 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
       .window_ns = rule.window_ns,
       .windows = rule.windows,
       .op = alarm.op,
-      .actions = {texts.begin(), texts.end()}};
+      .actions = {texts.begin(), texts.end()},
+      .paths = {alarm.paths.begin(), alarm.paths.end()},
+      .not_known = alarm.source.not_known};
+  for (const AlarmSource::Ancestor& ancestor : alarm.source.ancestors) {
+    record.ancestors.push_back({ancestor.pid, ancestor.comm});
+  }
   static_cast<void>(mount_.pipeline.Tell(tracer, record, alarm.values));
   return outcomes;
 }

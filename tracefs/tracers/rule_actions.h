@@ -15,6 +15,7 @@ class RuleActions final : public AlarmHandler {
   RuleActions(TracerRegistry& tracers, const TracedMount& mount)
       : tracers_(tracers), mount_(mount) {}
 
+  void Explain(Alarm* alarm) override;
   // Also writes the alarm, and what became of the actions, into the trace.
   std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
                               const Alarm& alarm) override;

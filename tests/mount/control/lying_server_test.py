@@ -434,6 +434,9 @@ def everywhere(value):
               "stages": [{"name": value, "blocks": 1}]}
     alarm = {"number": 1, "time": 1, "key": value, "count": 1, "op": value,
              "pid": 1, "uid": 1, "comm": value, "path": value,
+             "exe": value, "cmdline": value, "tty": value, "cgroup": value,
+             "ancestors": [{"pid": 1, "comm": value}, value],
+             "touched": [value, 7], "not_known": [value],
              "actions": [{"action": value, "tracer": 1, "outcome": value}]}
     common = {"mount": value, "source": value, "visibility": value,
               "sandbox": value, "never_visible": value, "before": value,

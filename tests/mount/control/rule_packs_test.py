@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The packs of config/samples/rules: each fires in a scripted attack, and none in
-builds, work with git, databases, backups and cleaning up."""
+"""The packs of config/samples/rules: each fires in a scripted attack and says who it
+was, and none in builds, work with git, databases, backups, a package upgrade and
+cleaning up."""
 
 import contextlib
 import json
@@ -125,6 +126,69 @@ def case_each_fires_in_its_attack(suite):
                    "pid" in e, e)
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
+        return int(next(line.split()[1] for line in status
+                        if line.startswith("PPid:")))
+
+
+def above():
+    """This process and those above it, as /proc has them."""
+    pids = [os.getpid()]
+    while parent_of(pids[-1]) != 0:
+        pids.append(parent_of(pids[-1]))
+    return pids
+
+
+READS = """
+import os, sys, time
+open("home/x", "w").close()
+open("home/.ssh/id_rsa").read()
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def case_an_alarm_says_who_it_was(suite):
+    mount = Mounted(suite, "who", os.path.join(PACKS, "credentials.rules"))
+    words = [sys.executable, "-c", READS, "4", "x\n\x1b[2J" + "y" * 100000]
+    run(mount.folder, *words, start_new_session=True)
+    told = suite.command("tracefs-ctl", mount.folder, "rules")
+    alarm, = mount.alarms()
+    expect_equal(alarm["exe"], os.path.realpath(sys.executable), "exe")
+    line = " ".join(words)
+    expect(line.startswith(alarm["cmdline"]) and
+           len(line) > len(alarm["cmdline"]) > 1000, alarm["cmdline"][:200])
+    expect_equal([a["pid"] for a in alarm["ancestors"]], above(), "ancestors")
+    with open("/proc/self/comm", encoding="utf-8") as comm:
+        expect_equal(alarm["ancestors"][0]["comm"], comm.read().strip(), "comm")
+    expect_equal((alarm["sid"], alarm["tty"]), (alarm["pid"], "none"), "session")
+    expect_equal(alarm["touched"][0], "/home/.ssh/id_rsa", "touched")
+    expect("not_known" not in alarm, alarm.get("not_known"))
+    # One printable line for each, in all that people look at.
+    for text in (told, suite.command("tracefs-dump", os.path.join(
+            mount.state, "traces"))):
+        lines = [l for l in text.splitlines() if "-c" in l and READS[1:9] in l]
+        expect(lines and all(l.isprintable() and len(l) < 30000 for l in lines),
+               text[:2000])
+    for feed in ("ocsf", "ecs", "cef"):
+        text = suite.command("tracefs-dump", "--format", feed,
+                             os.path.join(mount.state, "traces"))
+        line = next(l for l in text.splitlines() if "unusual program" in l)
+        expect(line.isprintable() and len(line) < 30000, line[:2000])
+        for part in (alarm["exe"], "import os, sys, time",
+                     str(alarm["ancestors"][0]["pid"]), "/home/.ssh/id_rsa"):
+            expect(part in line, f"{feed}: no {part} in {line[:3000]}")
+
+
+def case_what_is_not_known_is_left_out_and_said(suite):
+    mount = Mounted(suite, "gone", os.path.join(PACKS, "credentials.rules"))
+    run(mount.folder, "head", "home/.ssh/id_rsa")
+    alarm, = mount.alarms()
+    expect("exe" not in alarm and "cmdline" not in alarm, alarm)
+    expect(set(alarm["not_known"]) >= {"exe", "cmdline"}, alarm)
+    expect_equal(alarm["ancestors"][0]["pid"], os.getpid(), "the parent lives")
+
+
 def build(folder):
     for i in range(40):
         with open(os.path.join(folder, f"f{i}.c"), "w",
@@ -173,6 +237,46 @@ def database(folder):
             db.execute("VACUUM")
 
 
+def package(folder, version):
+    """A made package whose upgrade replaces all of its 400 files, as packages do."""
+    tree = os.path.join(folder, f"made-{version}")
+    os.makedirs(os.path.join(tree, "DEBIAN"))
+    with open(os.path.join(tree, "DEBIAN/control"), "w", encoding="ascii") as out:
+        out.write(f"Package: made\nVersion: {version}\nArchitecture: all\n"
+                  "Maintainer: nobody <nobody@localhost>\nDescription: made\n")
+    for kind, count in (("lib/made", 300), ("share/doc/made", 60), ("bin", 40)):
+        os.makedirs(os.path.join(tree, "usr", kind))
+        for i in range(count):
+            path = os.path.join(tree, "usr", kind, f"made{i}")
+            with open(path, "w", encoding="ascii") as out:
+                out.write(f"{version} {i}\n" * 50)
+            os.chmod(path, 0o755 if kind == "bin" else 0o644)
+    made = tree + ".deb"
+    run(folder, "dpkg-deb", "--build", "--root-owner-group", tree, made)
+    return made
+
+
+def upgrade(mount):
+    """dpkg in a root of its own, below the mount."""
+    elsewhere = mount.suite.folder("packages")
+    root = os.path.join(mount.folder, "root")
+    for folder in ("info", "updates", "triggers"):
+        os.makedirs(os.path.join(root, "var/lib/dpkg", folder))
+    for name in ("status", "available"):
+        with open(os.path.join(root, "var/lib/dpkg", name), "x", encoding="ascii"):
+            pass
+    os.makedirs(os.path.join(root, "var/log"))
+    for version in ("1.0", "1.1"):
+        # The root is empty: there is nothing to run in it.
+        run(elsewhere, "dpkg", "--root", root, "--force-not-root",
+            "--log", os.path.join(root, "var/log/dpkg.log"),
+            "--install", package(elsewhere, version))
+    with open(os.path.join(root, "usr/bin/made7"), encoding="ascii") as file:
+        expect(file.read().startswith("1.1 7"), "dpkg has not upgraded")
+    run(elsewhere, "dpkg", "--root", root, "--force-not-root",
+        "--log", os.path.join(root, "var/log/dpkg.log"), "--purge", "made")
+
+
 def backup(mount):
     elsewhere = mount.suite.folder("backup")
     run(mount.folder, "tar", "czf", os.path.join(elsewhere, "all.tgz"), ".")
@@ -197,6 +301,8 @@ def case_none_fires_in_normal_work(suite):
             work(folders[work.__name__])
     database(folders["database"])
     backup(mount)
+    if shutil.which("dpkg-deb"):
+        upgrade(mount)
     # Logs are written to, and turned over.
     log = os.path.join(mount.folder, "var/log/auth.log")
     with open(log, "a", encoding="ascii") as out:

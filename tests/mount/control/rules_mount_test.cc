@@ -408,7 +408,8 @@ TEST_F(RulesMountTest, AlarmsAreInTheTraceWithTimeAndAllValues) {
                       "op=unlink"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find(" path=/x action=\"start 1: done\"\n"), std::string::npos)
+  EXPECT_NE(text.find(" path=/x "), std::string::npos) << text;
+  EXPECT_NE(text.find(" action=\"start 1: done\"\n"), std::string::npos)
       << text;
   const std::string ocsf = Dumped("watch.trace", "ocsf");
   EXPECT_NE(ocsf.find("\"class_uid\":2004"), std::string::npos) << ocsf;
@@ -501,6 +502,12 @@ TEST_F(RulesMountTest, ManyShortLivedProcessesAreCaught) {
   const std::string shell = RuleOf("ppid")["last"][0]["key"];
   EXPECT_EQ(RuleOf("tree")["last"][0]["key"],
             "tree " + shell.substr(shell.find(' ') + 1));
+  // Others of the same key touched the other paths.
+  for (const char* key : {"uid", "sid", "pgid", "ppid", "tree", "cname"}) {
+    const json alarm = RuleOf(key)["last"][0];
+    EXPECT_EQ(alarm["touched"].size(), 8u) << alarm;
+    EXPECT_EQ(alarm["touched"][0], alarm["path"]) << alarm;
+  }
 }
 
 TEST_F(RulesMountTest, AProcessTreeIsCaughtThroughProcessesThatDoNothingElse) {

@@ -145,7 +145,10 @@ TEST_F(CountedTest, AlarmRoundTrip) {
                               .window_ns = 5,
                               .windows = 6,
                               .op = Op::unlink_,
-                              .actions = {"snapshot 2: done", "stop"}};
+                              .actions = {"snapshot 2: done", "stop"},
+                              .ancestors = {{9, "sh"}, {10, ""}, {1, "init"}},
+                              .paths = {"/b", "/a"},
+                              .not_known = {"exe"}};
   ASSERT_TRUE(WriteAlarm(out_, record,
                          {.numbers = {{Field::kTime, 7}, {Field::kPid, 8}},
                           .texts = {{Field::kComm, "rm"}}}));
@@ -162,6 +165,13 @@ TEST_F(CountedTest, AlarmRoundTrip) {
   EXPECT_EQ(read.windows, 6u);
   EXPECT_EQ(read.op, Op::unlink_);
   EXPECT_EQ(read.actions, record.actions);
+  ASSERT_EQ(read.ancestors.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(read.ancestors[i].pid, record.ancestors[i].pid);
+    EXPECT_EQ(read.ancestors[i].comm, record.ancestors[i].comm);
+  }
+  EXPECT_EQ(read.paths, record.paths);
+  EXPECT_EQ(read.not_known, record.not_known);
   EXPECT_EQ(read.KeyValue(), "(other)");
   read.other = false;
   EXPECT_EQ(read.KeyValue(), "2");

@@ -14,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -423,6 +424,60 @@ TEST(ProcessTableStartTest, Race_ResolversChangesAndRestarts) {
     table->Invalidate(child.pid());
     EXPECT_EQ(Get(*table, child.pid()).comm(), "sleep");
   }
+}
+
+// An alarm comes later than what it is about.
+TEST(ProcessTableLaterTest, DetailsAreOfTheSameProcessUnderTheSameName) {
+  const auto table = MakeTable();
+  ASSERT_TRUE(table->KeepDetails(true).ok());
+  const auto later = [&](const CallerInfo& then) {
+    return table->DetailsLater(then, MonotonicNs());
+  };
+  Child child;
+  child.Exec();
+  const CallerInfo then = Get(*table, child.pid());
+  const auto details = later(then);
+  ASSERT_NE(details, nullptr);
+  EXPECT_TRUE(details->cmdline && details->cmdline->starts_with("sleep"));
+  CallerInfo another = then;
+  ++another.start_time;
+  EXPECT_EQ(later(another), nullptr) << "another process with its number";
+  another = then;
+  another.comm_bytes[0] = 'x';
+  EXPECT_EQ(later(another), nullptr) << "it runs another program by now";
+  another = then;
+  another.start_time = 0;
+  EXPECT_EQ(later(another), nullptr) << "which one it was is not known";
+  child.Kill();
+  EXPECT_EQ(later(then), nullptr) << "it is gone, and nobody had asked";
+
+  Child asked;
+  asked.Exec();
+  const CallerInfo before = Get(*table, asked.pid());
+  ASSERT_NE(table->DetailsOf(before, MonotonicNs(), ProcessTable::kOther),
+            nullptr);
+  asked.Kill();
+  const auto kept = later(before);
+  ASSERT_NE(kept, nullptr);
+  EXPECT_TRUE(kept->cmdline && kept->cmdline->starts_with("sleep"));
+  EXPECT_TRUE(table->KeepDetails(false).ok());
+}
+
+TEST(ProcessTableLaterTest, AncestorsAreKnownAlsoWhereNobodyKeepsThem) {
+  const auto table = MakeTable();
+  Child child;
+  const CallerInfo caller = Get(*table, child.pid());
+  std::vector<uint32_t> pids;
+  EXPECT_TRUE(table->ForEachAncestor(
+      caller, MonotonicNs(), &pids,
+      [](void* context, uint32_t pid, std::string_view comm) {
+        EXPECT_FALSE(comm.empty());
+        static_cast<std::vector<uint32_t>*>(context)->push_back(pid);
+        return true;
+      }));
+  ASSERT_GE(pids.size(), 2u);
+  EXPECT_EQ(pids[0], static_cast<uint32_t>(::getpid()));
+  EXPECT_EQ(pids[1], static_cast<uint32_t>(::getppid()));
 }
 
 }  // namespace

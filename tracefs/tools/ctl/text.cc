@@ -212,11 +212,51 @@ std::string ActionText(const Json& json) {
          ": " + action.Text("outcome");
 }
 
+// The texts of a list, each of which shows where it ends.
+std::string WordsIn(const Json& list) {
+  std::string text;
+  for (const Json& j : list) {
+    if (!j.is_string()) continue;
+    text +=
+        (text.empty() ? "" : ", ") + TerminalWord(j.get<std::string>(), ",");
+  }
+  return text;
+}
+
+// Who made a rule fire, as far as the mount found that out.
+std::vector<std::string> SourceLines(const Reader& alarm) {
+  std::vector<std::string> lines;
+  const auto add = [&lines](const char* what, const std::string& text) {
+    if (!text.empty()) lines.push_back(what + text);
+  };
+  const auto word = [&](const char* what, const char* name) {
+    if (alarm.Has(name)) add(what, alarm.Word(name));
+  };
+  word("runs ", "exe");
+  word("command line ", "cmdline");
+  word("terminal ", "tty");
+  word("control group ", "cgroup");
+  std::string above;
+  for (const Json& j : alarm.List("ancestors")) {
+    const Reader ancestor(j);
+    above += (above.empty() ? "" : ", ") +
+             std::to_string(ancestor.Number("pid")) + ' ' +
+             (ancestor.Text("comm").empty() ? "?" : ancestor.Word("comm", ","));
+  }
+  add("below ", above);
+  add("touched ", WordsIn(alarm.List("touched")));
+  add("not known: ", WordsIn(alarm.List("not_known")));
+  return lines;
+}
+
 // For `rules`: below the rule.
 std::string AlarmLines(const Json& json) {
   const Reader alarm(json);
   std::string text =
       "    " + LocalTime(alarm.Number("time")) + ' ' + AlarmText(alarm) + '\n';
+  for (const std::string& line : SourceLines(alarm)) {
+    text += "      " + line + '\n';
+  }
   for (const Json& j : alarm.List("actions")) {
     text += "      " + ActionText(j) + '\n';
   }
@@ -230,6 +270,7 @@ std::string AlarmLine(const Reader& rule, const Json& json) {
                      std::to_string(rule.Number("rule")) + " of tracer " +
                      std::to_string(rule.Number("tracer")) + ' ' +
                      rule.Word("title", ":") + ": " + AlarmText(alarm);
+  for (const std::string& line : SourceLines(alarm)) text += "; " + line;
   for (const Json& j : alarm.List("actions")) text += "; " + ActionText(j);
   return text + '\n';
 }

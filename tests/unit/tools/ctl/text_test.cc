@@ -32,7 +32,10 @@ TEST(CtlTextTest, RulesTellWhatFiredAndWhatWasDone) {
       {"tracer":1,"rule":2,"title":"canary","text":"seen(open)  then { }",
        "state":"alarm","matched":1234,"missed":2,"alarms":70,"suppressed":10,
        "last":[{"time":1000000000,"key":"pid 7","count":3,"op":"open","pid":7,
-         "uid":5,"comm":"evil\u001b","path":"/x","actions":[
+         "uid":5,"comm":"evil\u001b","path":"/x","exe":"/bin/e v",
+         "cmdline":"e\u001b -x","ancestors":[{"pid":3,"comm":"a, 1 init"},
+         {"pid":2}],"touched":["/x","/y, z"],"not_known":["ancestors"],
+         "actions":[
            {"action":"raise","tracer":2,"outcome":"done"}]}]}],
       "raised":[{"tracer":2,"by":1,"until":60000000000}]})");
   ASSERT_TRUE(text.ok());
@@ -44,6 +47,11 @@ TEST(CtlTextTest, RulesTellWhatFiredAndWhatWasDone) {
             "to tell; 2 operations came too fast to be looked at\n"
             "    1970-01-01 00:00:01 open /x by evil\\x1b (pid 7, uid 5), for "
             "pid 7, 3 in one window\n"
+            "      runs \"/bin/e v\"\n"
+            "      command line \"e\\x1b -x\"\n"
+            "      below 3 \"a, 1 init\", 2 ?\n"
+            "      touched /x, \"/y, z\"\n"
+            "      not known: ancestors\n"
             "      raise 2: done\n"
             "tracer 2 is raised until 1970-01-01 00:01:00, by a rule of tracer "
             "1\n");
