@@ -177,10 +177,16 @@ Properties PropertiesOf(const ExportSummary& summary, const LeftOut& left_out) {
   return properties;
 }
 
+ParquetOptions Beside(ParquetOptions options) {
+  options.packs_beside = true;
+  return options;
+}
+
 class ParquetExporter final : public Exporter {
  public:
   ParquetExporter(OutputBuffer& out, const ExportOptions& options)
-      : layout_(options), file_(out, layout_.columns(), OptionsOf(options)) {
+      : layout_(options),
+        file_(out, layout_.columns(), Beside(OptionsOf(options))) {
     if (layout_.time_slot() != kNoSlot) file_.SetSorted(layout_.time_slot());
   }
 

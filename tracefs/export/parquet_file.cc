@@ -1,5 +1,8 @@
 #include "tracefs/export/parquet_file.h"
 
+#include <system_error>
+#include <utility>
+
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/version.h"
 #include "tracefs/export/thrift_compact.h"
@@ -95,7 +98,11 @@ ParquetFile::ParquetFile(
     const ParquetOptions& options)
     : out_(out), options_(options) {
   columns_.reserve(columns.size());
-  for (auto& [name, type] : columns) columns_.emplace_back(name, type);
+  packed_.reserve(columns.size());
+  for (auto& [name, type] : columns) {
+    columns_.emplace_back(name, type);
+    packed_.emplace_back(name, type);
+  }
   Write(kParquetMagic);
 }
 
@@ -119,29 +126,52 @@ void ParquetFile::MakeRoom(uint32_t rows) {
   }
 }
 
+ParquetFile::Pages ParquetFile::Pack(Columns& columns, uint32_t rows,
+                                     int level) {
+  Pages made;
+  made.chunks.resize(columns.size());
+  for (size_t i = 0; i < columns.size() && made.status.ok(); ++i) {
+    made.status = columns[i].Flush(rows, level, &made.bytes, &made.chunks[i]);
+  }
+  return made;
+}
+
 void ParquetFile::FlushGroup() {
   if (rows_ == 0) return;
-  Group& group = groups_.emplace_back();
-  group.offset = offset_;
-  group.rows = rows_;
-  group.chunks.resize(columns_.size());
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    pages_.clear();
-    Status s =
-        columns_[i].Flush(rows_, options_.level, &pages_, &group.chunks[i]);
-    if (!s.ok()) {
-      status_ = std::move(s);
-      return;
-    }
-    Write(pages_);
-  }
+  AwaitPages();
+  groups_.emplace_back().rows = rows_;
+  std::swap(columns_, packed_);
+  const auto pack = [this, rows = rows_] {
+    return Pack(packed_, rows, options_.level);
+  };
   all_rows_ += rows_;
   rows_ = 0;
+  if (options_.packs_beside) {
+    try {
+      pages_ = std::async(std::launch::async, pack);
+      return;
+    } catch (const std::system_error&) {
+      // The system has no more threads.
+    }
+  }
+  pages_ = std::async(std::launch::deferred, pack);
+  AwaitPages();
+}
+
+void ParquetFile::AwaitPages() {
+  if (!pages_.valid()) return;
+  Pages made = pages_.get();
+  if (!made.status.ok()) status_ = std::move(made.status);
+  Group& group = groups_.back();
+  group.offset = offset_;
+  group.chunks = std::move(made.chunks);
+  Write(made.bytes);
 }
 
 void ParquetFile::Finish(
     const std::vector<std::pair<std::string, std::string>>& properties) {
   FlushGroup();
+  AwaitPages();
   ThriftWriter out;
   out.I32(1, 2);
   out.BeginStructs(2, columns_.size() + 1);
