@@ -35,6 +35,22 @@ namespace {
 
 thread_local SlotOfThread slot_of_thread;
 
+// All but whose it is.
+void CopyResult(const Outcome& from, Outcome* to) {
+  to->called.store(from.called.load());
+  to->done.store(from.done.load());
+  to->result.store(from.result.load());
+  to->before.store(from.before.load());
+  to->crashes.store(from.crashes.load());
+  to->recorded.store(from.recorded.load());
+}
+
+bool HasResult(const Outcome& outcome) {
+  return outcome.called.load(std::memory_order_relaxed) != 0 ||
+         outcome.crashes.load(std::memory_order_relaxed) != 0 ||
+         outcome.recorded.load(std::memory_order_relaxed) != 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Area>> Area::Make() {
@@ -50,6 +66,7 @@ Result<std::unique_ptr<Area>> Area::Make() {
   const size_t slots = take(kSlots * sizeof(WorkSlot));
   const size_t buffers = take((kReaders + 1) * kBufferBytes);
   const size_t opens = take(kMostOpens * sizeof(OpenRecord));
+  const size_t locks = take(kMostLocks * sizeof(LockRecord));
   const size_t blocks = take(Header::kBlocks * kBlockBytes);
   const size_t nodes = take(kMostNodes * sizeof(NodeRecord));
   void* const memory =
@@ -66,13 +83,19 @@ Result<std::unique_ptr<Area>> Area::Make() {
   area->buffers_ = base + buffers;
   area->blocks_ = base + blocks;
   area->opens_ = reinterpret_cast<OpenRecord*>(base + opens);
+  area->locks_ = reinterpret_cast<LockRecord*>(base + locks);
   area->nodes_ = reinterpret_cast<NodeRecord*>(base + nodes);
   area->header_->magic = Header::kMagic;
   area->header_->next_node.store(2);
   area->header_->next_handle.store(1);
+  area->header_->next_tracer.store(1);
   area->header_->keeper.store(-1);
   area->header_->daemon.store(-1);
   for (std::atomic<int32_t>& fd : area->header_->helpers) fd.store(-1);
+  for (std::atomic<int32_t>& fd : area->header_->trace_helpers) fd.store(-1);
+  for (OrderRecord& order : area->header_->orders) {
+    for (std::atomic<int32_t>& fd : order.files) fd.store(-1);
+  }
   // The first is of the thread that makes good what others left.
   area->slots_[0].used.store(1);
   return area;
@@ -118,6 +141,12 @@ void Area::ForEachHeld(const std::function<void(void* place)>& use) {
   for (size_t i = 0; i < Header::kBlocks; ++i) {
     if (header_->blocks[i].load() == kHeld) use(blocks_ + i * kBlockBytes);
   }
+}
+
+void Area::Release(void* held) {
+  // Nobody must take what was in it for a block.
+  static_cast<void>(::madvise(held, kBlockBytes, MADV_REMOVE));
+  GiveBlock(held);
 }
 
 void Area::ForgetLeftBlocks() {
@@ -195,8 +224,32 @@ void Area::GiveOpen(uint32_t i) {
   free_opens_.push_back(i);
 }
 
+uint32_t Area::TakeLock() {
+  const std::lock_guard lock(mu_);
+  if (!free_locks_.empty()) {
+    const uint32_t i = free_locks_.back();
+    free_locks_.pop_back();
+    return i;
+  }
+  const uint32_t i = header_->locks_used.load(std::memory_order_relaxed);
+  if (i == kMostLocks) return kNone;
+  header_->locks_used.store(i + 1, std::memory_order_release);
+  return i;
+}
+
+void Area::GiveLock(uint32_t i) {
+  const std::lock_guard lock(mu_);
+  free_locks_.push_back(i);
+}
+
 void Area::FindFree() {
   const std::lock_guard lock(mu_);
+  free_locks_.clear();
+  const uint32_t locks =
+      std::min<uint32_t>(header_->locks_used.load(), kMostLocks);
+  for (uint32_t i = locks; i-- > 0;) {
+    if (locks_[i].file.load() == 0) free_locks_.push_back(i);
+  }
   free_nodes_.clear();
   free_opens_.clear();
   const uint32_t nodes =
@@ -250,6 +303,39 @@ std::vector<WorkSlot::Counted> Area::CountedBy(const WorkSlot& slot) {
   return sums;
 }
 
+std::atomic<int32_t>* Area::HelperOf(const OutputState& state) {
+  for (size_t i = 0; i < header_->traces.size(); ++i) {
+    if (&header_->traces[i].output == &state) {
+      return &header_->trace_helpers[i];
+    }
+  }
+  return nullptr;
+}
+
+void Area::CountEvent(const TraceRecord& trace) {
+  WorkSlot* const slot = OfThread();
+  if (slot == nullptr) return;
+  // Of this thread alone.
+  std::atomic<uint64_t>& events =
+      slot->events[area_of_process->NumberOf(trace)];
+  events.store(events.load(std::memory_order_relaxed) + 1,
+               std::memory_order_relaxed);
+}
+
+uint64_t Area::CountedEvents(const TraceRecord& trace) const {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < kSlots; ++i) {
+    sum += slots_[i].events[NumberOf(trace)].load();
+  }
+  return sum;
+}
+
+void Area::ForgetEvents(const TraceRecord& trace) {
+  for (size_t i = 0; i < kSlots; ++i) {
+    slots_[i].events[NumberOf(trace)].store(0);
+  }
+}
+
 Outcome* Area::Pending(uint64_t unique) {
   const uint64_t wanted = unique & ~kSentAgain;
   for (Outcome& one : header_->pending) {
@@ -260,28 +346,58 @@ Outcome* Area::Pending(uint64_t unique) {
 
 void Area::Remember(const Outcome& outcome) {
   const uint64_t unique = outcome.unique.load() & ~kSentAgain;
+  const std::lock_guard lock(pending_mu_);
   Outcome* place = Pending(unique);
   if (place != nullptr && place->done.load() > outcome.done.load()) return;
   if (place == nullptr) place = Pending(0);
   if (place == nullptr) return;
   place->unique.store(0);
-  place->called.store(outcome.called.load());
-  place->done.store(outcome.done.load());
-  place->result.store(outcome.result.load());
-  place->before.store(outcome.before.load());
-  place->crashes.store(outcome.crashes.load());
-  place->recorded.store(outcome.recorded.load());
+  CopyResult(outcome, place);
   place->unique.store(unique);
 }
 
 void Area::Offer() {
   const Outcome& now = OfThread()->now;
   if ((now.unique.load(std::memory_order_relaxed) & kSentAgain) != 0 &&
-      (now.called.load(std::memory_order_relaxed) != 0 ||
-       now.crashes.load(std::memory_order_relaxed) != 0 ||
-       now.recorded.load(std::memory_order_relaxed) != 0)) {
+      HasResult(now)) {
     Remember(now);
   }
+}
+
+void Area::Park() {
+  const Outcome& now = OfThread()->now;
+  if (now.unique.load(std::memory_order_relaxed) != 0 && HasResult(now)) {
+    Remember(now);
+  }
+}
+
+Area::Detour::Detour(Area* area, uint64_t unique)
+    : area_(unique != 0 ? area : nullptr) {
+  if (area_ == nullptr) return;
+  area_->Park();
+  WorkSlot& slot = *OfThread();
+  CopyResult(slot.now, &own_);
+  own_.unique.store(slot.now.unique.load());
+  first_ = slot.first.load();
+  step_ = slot.step;
+  area_->Begin(unique);
+  if (Outcome* const known = area_->Pending(unique)) {
+    CopyResult(*known, &slot.now);
+    known->unique.store(0);
+  }
+}
+
+Area::Detour::~Detour() {
+  if (area_ == nullptr) return;
+  WorkSlot& slot = *OfThread();
+  slot.now.unique.store(0);
+  CopyResult(own_, &slot.now);
+  slot.first.store(first_);
+  slot.step = step_;
+  const uint64_t own = own_.unique.load();
+  slot.now.unique.store(own, std::memory_order_release);
+  Outcome* const known = own != 0 ? area_->Pending(own) : nullptr;
+  if (known != nullptr) known->unique.store(0);
 }
 
 void Area::Leave() {
@@ -303,12 +419,7 @@ void Area::Begin(uint64_t unique) {
   now.recorded.store(0, std::memory_order_relaxed);
   if ((unique & kSentAgain) != 0) {
     if (Outcome* const known = Pending(unique)) {
-      now.called.store(known->called.load());
-      now.done.store(known->done.load());
-      now.result.store(known->result.load());
-      now.before.store(known->before.load());
-      now.crashes.store(known->crashes.load());
-      now.recorded.store(known->recorded.load());
+      CopyResult(*known, &now);
       now.unique.store(unique, std::memory_order_release);
       known->unique.store(0, std::memory_order_release);
       return;

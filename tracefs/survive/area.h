@@ -70,6 +70,21 @@ struct OpenRecord {
 };
 static_assert(sizeof(OpenRecord) == 64);
 
+// A lock that somebody holds (tracefs/fs/lock_table.h).
+struct LockRecord {
+  std::atomic<uint64_t> file;  // its node; 0: free
+  uint64_t owner;
+  uint64_t handle;
+  uint64_t start;
+  uint64_t end;
+  uint32_t pid;
+  uint8_t type;
+  uint8_t family;
+  uint16_t unused;
+  uint64_t unused_too[2];
+};
+static_assert(sizeof(LockRecord) == 64);
+
 // What has come of a request that changes something, before it is answered.
 struct Outcome {
   std::atomic<uint64_t> unique;  // of the request; 0: none
@@ -106,6 +121,9 @@ struct WorkSlot {
   std::atomic<uint32_t> items;
   std::atomic<uint32_t> used;  // by a thread
   uint32_t step;               // of Once, on this thread
+  // Events that aggregates have counted, by trace; of all threads that have had
+  // the slot.
+  std::array<std::atomic<uint64_t>, 64> events;
   std::array<Counted, kMostCounts> counted;
 };
 
@@ -137,7 +155,8 @@ struct TraceState {
   uint64_t sequence;  // of the next block
   uint64_t ended;     // 1: the trace has its end
   uint64_t recorded;
-  std::array<uint64_t, 16> lost;                  // by reason, as reported
+  uint64_t told;                  // events, by the records of aggregates
+  std::array<uint64_t, 16> lost;  // by reason, as reported
   std::array<std::array<uint64_t, 64>, 2> by_op;  // [1]: "before" messages
   OutputState output;
 };
@@ -148,8 +167,19 @@ struct TraceRecord {
   std::array<std::atomic<uint64_t>, 16> lost;
   std::atomic<uint64_t> late_events;
   std::atomic<uint64_t> late_blocks;
+  std::atomic<uint64_t> counts;  // of aggregates: a text (kept_text.h)
   std::array<TraceState, 2> states;
   OutputState output;  // as its stages have it, for the next state
+};
+
+// What clients have had changed about a trace since the mount began
+// (tracefs/tracers/orders.h).
+struct OrderRecord {
+  static constexpr size_t kMostFiles = 16;
+  // The number of the place (Area::Hold) that says what, plus 1; 0: nothing.
+  std::atomic<uint64_t> said;
+  // What its stages were given, by number; or -1.
+  std::array<std::atomic<int32_t>, kMostFiles> files;
 };
 
 // What daemons do about traces, where one after the other has crashed.
@@ -160,12 +190,13 @@ enum class Tracing : uint32_t {
 };
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3176727573667274;  // "trfsurv1"
+  static constexpr uint64_t kMagic = 0x3276727573667274;  // "trfsurv2"
   uint64_t magic;
   std::atomic<uint64_t> next_node;
   std::atomic<uint64_t> next_handle;
   std::atomic<uint32_t> nodes_used;  // records below it may be in use
   std::atomic<uint32_t> opens_used;
+  std::atomic<uint32_t> locks_used;
   std::atomic<uint32_t> successions;
   std::atomic<uint32_t> crashes;  // deaths that no SIGKILL was the reason of
   std::atomic<uint32_t> served;   // the newest daemon has begun to serve
@@ -193,14 +224,24 @@ struct Header {
   static constexpr size_t kBlocks = 2048;
   std::array<std::atomic<uint8_t>, kBlocks> blocks;
   std::array<TraceRecord, 64> traces;
+  // What was changed of each. Those that clients have added are there only
+  // where their bit is set.
+  std::array<OrderRecord, 64> orders;
+  std::atomic<uint64_t> added;
+  std::atomic<uint32_t> next_tracer;  // ids below it have been used
+  // A client has added one that lets nothing be done unrecorded.
+  std::atomic<uint32_t> stays_shut;
   // Of dead daemons, until it is answered.
   std::array<Outcome, 512> pending;
+  // The helpers of traces that clients have added, by trace.
+  std::array<std::atomic<int32_t>, 64> trace_helpers;
 };
 
 class Area {
  public:
   static constexpr size_t kMostNodes = size_t{1} << 26;
   static constexpr size_t kMostOpens = size_t{1} << 20;
+  static constexpr size_t kMostLocks = size_t{1} << 21;
   static constexpr size_t kSlots = 256;
   static constexpr size_t kReaders = 32;
   static constexpr size_t kBufferBytes = (size_t{1} << 20) + 8192;
@@ -217,6 +258,7 @@ class Area {
   const Header& header() const { return *header_; }
   NodeRecord& node(uint32_t i) { return nodes_[i]; }
   OpenRecord& open(uint32_t i) { return opens_[i]; }
+  LockRecord& lock(uint32_t i) { return locks_[i]; }
   WorkSlot& slot(size_t i) { return slots_[i]; }
   // Where reader `i` reads requests into; kReaders: whoever takes over.
   std::byte* buffer(size_t i) { return buffers_ + i * kBufferBytes; }
@@ -229,6 +271,8 @@ class Area {
   void GiveNode(uint32_t i);
   uint32_t TakeOpen();
   void GiveOpen(uint32_t i);
+  uint32_t TakeLock();
+  void GiveLock(uint32_t i);
   // Finds the records that are free, in a daemon that begins.
   void FindFree();
 
@@ -240,6 +284,8 @@ class Area {
   uint64_t Hold(void* place);
   void* Held(uint64_t number);
   void ForEachHeld(const std::function<void(void* place)>& use);
+  // It is empty, and free.
+  void Release(void* held);
   bool IsBlock(const void* at) const {
     return at >= blocks_ && at < blocks_ + Header::kBlocks * kBlockBytes;
   }
@@ -274,6 +320,19 @@ class Area {
   // nodes: at most what it did.
   static std::vector<WorkSlot::Counted> CountedBy(const WorkSlot& slot);
 
+  // Where the descriptor of a trace's helper is, of the trace whose stages have
+  // that state; null: it is no trace's.
+  std::atomic<int32_t>* HelperOf(const OutputState& state);
+  // The place of a trace's record.
+  size_t NumberOf(const TraceRecord& trace) const {
+    return static_cast<size_t>(&trace - header_->traces.data());
+  }
+  // An aggregate of that trace is about to count an event.
+  static void CountEvent(const TraceRecord& trace);
+  // How many that were; and they are forgotten.
+  uint64_t CountedEvents(const TraceRecord& trace) const;
+  void ForgetEvents(const TraceRecord& trace);
+
   // --- Requests.
   // This thread begins with a request; one that was sent again has the outcome
   // that it had.
@@ -286,6 +345,25 @@ class Area {
   // is remembered. And it has left it.
   void Offer();
   void Leave();
+  // This thread's request will be ended later, by some thread: what is known of
+  // it is remembered.
+  void Park();
+  // This thread ends one that was parked, while it serves another, to which it
+  // comes back.
+  class Detour {
+   public:
+    // `area` null, or `unique` 0: nothing happens.
+    Detour(Area* area, uint64_t unique);
+    ~Detour();
+    Detour(const Detour&) = delete;
+    Detour& operator=(const Detour&) = delete;
+
+   private:
+    Area* area_;
+    Outcome own_{};
+    uint32_t first_ = 0;
+    uint32_t step_ = 0;
+  };
 
  private:
   Area() = default;
@@ -296,14 +374,17 @@ class Area {
   WorkSlot* slots_ = nullptr;
   NodeRecord* nodes_ = nullptr;
   OpenRecord* opens_ = nullptr;
+  LockRecord* locks_ = nullptr;
   std::byte* buffers_ = nullptr;
   std::byte* blocks_ = nullptr;
   std::vector<void*> left_blocks_;
   std::vector<WorkSlot*> left_slots_;
 
-  std::mutex mu_;  // guards what is free
+  std::mutex pending_mu_;  // one at a time remembers
+  std::mutex mu_;          // guards what is free
   std::vector<uint32_t> free_nodes_;
   std::vector<uint32_t> free_opens_;
+  std::vector<uint32_t> free_locks_;
   friend struct SlotOfThread;
 };
 

@@ -66,6 +66,14 @@ Named NamedIn(Area& area) {
   for (std::atomic<int32_t>& fd : header.helpers) {
     Enter(fd, /*right=*/true, &named);
   }
+  const uint64_t added = header.added.load();
+  for (size_t i = 0; i < header.orders.size(); ++i) {
+    const bool right = (added >> i & 1) != 0;
+    Enter(header.trace_helpers[i], right, &named);
+    for (std::atomic<int32_t>& fd : header.orders[i].files) {
+      Enter(fd, right, &named);
+    }
+  }
   std::unordered_map<uint64_t, const NodeRecord*> by_id;
   const auto nodes =
       std::min<size_t>(area.header().nodes_used.load(), Area::kMostNodes);
@@ -98,8 +106,9 @@ std::unordered_map<int, int32_t*> PartsOfTraces(Area& area) {
   for (TraceRecord& trace : area.header().traces) {
     const uint32_t turns = trace.turns.load();
     if (turns == 0) continue;
-    int32_t& fd = trace.states[turns % 2].output.fd;
-    if (fd > STDERR_FILENO) parts.emplace(fd, &fd);
+    TraceState& state = trace.states[turns % 2];
+    int32_t& fd = state.output.fd;
+    if (state.ended == 0 && fd > STDERR_FILENO) parts.emplace(fd, &fd);
   }
   return parts;
 }

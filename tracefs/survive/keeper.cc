@@ -339,7 +339,8 @@ void Keeper::CountCrash() {
 
 void Keeper::DoLess(const std::string& why) {
   const Tracing before = header_.tracing.load();
-  if (before == Tracing::kOff || !options_.goes_on_untraced) {
+  if (before == Tracing::kOff || !options_.goes_on_untraced ||
+      header_.stays_shut.load() != 0) {
     options_.told(why);
     EndWith(3);
   }

@@ -1,7 +1,5 @@
 #include "drivers/output/remote/lasting_backlog.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -56,12 +54,7 @@ LastingBacklog::Place* LastingBacklog::TakePlace() {
   return place;
 }
 
-void LastingBacklog::GivePlace(Place* place) {
-  place->magic = 0;
-  place->owner = 0;
-  static_cast<void>(::madvise(place, Area::kBlockBytes, MADV_REMOVE));
-  area_.GiveBlock(place);
-}
+void LastingBacklog::GivePlace(Place* place) { area_.Release(place); }
 
 Backlog::Frame LastingBacklog::FrameOf(Record& record) {
   Frame frame{.bytes = record.bytes, .info = record.info};
@@ -134,6 +127,13 @@ Status LastingBacklog::Append(ByteSpan header, ByteSpan payload,
   bytes_ += bytes;
   appended_.push_back(FrameOf(*record));
   return Status::Ok();
+}
+
+void LastingBacklog::GiveUp() {
+  appended_.clear();
+  frames_.clear();
+  for (const Used& used : places_) GivePlace(used.place);
+  places_.clear();
 }
 
 void LastingBacklog::Commit() {

@@ -26,6 +26,8 @@ class LastingBacklog final : public Backlog {
                 const BlockInfo& info) override;
   // All that was appended will not be written once more.
   void Commit();
+  // What is left will never be sent.
+  void GiveUp();
   uint64_t bytes() const override { return bytes_; }
   bool persistent() const override { return false; }
 
