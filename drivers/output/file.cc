@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <deque>
+#include <span>
 #include <utility>
 
 #include "drivers/output/lasting_parts.h"
@@ -444,8 +445,10 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
                              *std::move(fd), *id, /*made=*/!device));
 }
 
-Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
-    FileOptions options, std::span<UniqueFd> files, OutputFileId* id) {
+Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(FileOptions options,
+                                                        const Given& given,
+                                                        OutputFileId* id) {
+  const std::span<UniqueFd> files = given.rest();
   const std::string what = QuotedTraceFile(options.path);
   if (files.size() != (options.rotation.any() ? 2 : 1)) {
     return Status::Invalid(what + ": another number of files was sent");
@@ -457,16 +460,20 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
   const bool writable =
       (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY;
   const bool device = S_ISCHR(st.st_mode) && !options.rotation.any();
-  if (!(device || (S_ISREG(st.st_mode) && st.st_size == 0)) || !writable ||
+  const bool is_new = st.st_size == 0 || given.again();
+  if (!(device || (S_ISREG(st.st_mode) && is_new)) || !writable ||
       (flags & O_APPEND) != 0) {
     return Status::Invalid(what +
                            ": the descriptor that was sent is not a new file, "
                            "open for writing");
   }
   // The sender made it; no one else can write to it or has a name for it.
-  const Status fit =
-      device ? CheckNoTerminal(options, files[0].get())
-             : CheckOwnership(files[0].get(), {.one_name = true}, what);
+  Status fit;
+  if (device) {
+    fit = CheckNoTerminal(options, files[0].get());
+  } else if (!given.again()) {
+    fit = CheckOwnership(files[0].get(), {.one_name = true}, what);
+  }
   if (!fit.ok()) return fit;
   if (options.sync && (flags & O_DSYNC) == 0) {
     return Status::Invalid(what + ": the descriptor lacks O_DSYNC");
@@ -477,7 +484,9 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
     Result<OutputFolder> adopted =
         OutputFolder::Adopt(options.path, std::move(files[1]));
     if (!adopted.ok()) return adopted.status();
-    if (Status s = CheckNoParts(*adopted); !s.ok()) return s;
+    if (!given.again()) {
+      if (Status s = CheckNoParts(*adopted); !s.ok()) return s;
+    }
     folder = *std::move(adopted);
   }
   return std::unique_ptr<OutputDriver>(std::make_unique<File>(

@@ -10,12 +10,12 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "drivers/output/output_folder.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/stages.h"
+#include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
 
@@ -57,12 +57,12 @@ class FileDriver {
                                                       OutputFileId* id);
   // What Create would be refused for as things are now; makes nothing.
   static Status Probe(const FileOptions& options);
-  // The same with what somebody who may open it has opened for us:
-  // `files[0]` as Create would have made the file and, with a rotation,
-  // `files[1]` its folder. `options.path` is then a name in messages. kInvalid
-  // if they are not that.
+  // The same with what somebody who may open it has opened for us: first as
+  // Create would have made the file and, with a rotation, its folder.
+  // `options.path` is then a name in messages. kInvalid if they are not that;
+  // what an earlier daemon had was looked at then.
   static Result<std::unique_ptr<OutputDriver>> Adopt(FileOptions options,
-                                                     std::span<UniqueFd> files,
+                                                     const Given& given,
                                                      OutputFileId* id);
 };
 

@@ -72,7 +72,7 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =
       inputs.given.any()
-          ? FileDriver::Adopt(std::move(options), inputs.given.rest(), &id)
+          ? FileDriver::Adopt(std::move(options), inputs.given, &id)
           : FileDriver::Create(std::move(options), &id);
   if (!driver.ok()) return driver.status();
   return MadeOutputDriver{.driver = WithFeed(entry, *std::move(driver)),

@@ -117,6 +117,11 @@ void HelperLink::KeepIn(std::atomic<int32_t>& place) {
   Set(socket_);
 }
 
+bool HelperLink::is_kept() {
+  const std::lock_guard lock(mu_);
+  return place_ != nullptr;
+}
+
 void HelperLink::Set(Socket socket) {
   // In this order: a descriptor that is closed must not be found.
   if (place_ != nullptr) {

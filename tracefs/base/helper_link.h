@@ -62,6 +62,7 @@ class HelperLink {
   // helper, or -1: for another process that has the same table of descriptors,
   // and takes over with a copy of this. It then goes on with what is there.
   void KeepIn(std::atomic<int32_t>& place);
+  bool is_kept();
 
   // The current helper, which may be the keeper's next one; null if there is
   // none. Never waits.

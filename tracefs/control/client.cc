@@ -164,7 +164,10 @@ Result<std::string> ControlClient::ReadLine(Clock::time_point deadline) const {
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n < 0) return NoAnswer(errno);
     if (n == 0) {
-      return Status::SystemSaid(ECONNRESET, "the mount ended the connection");
+      return Status::SystemSaid(
+          ECONNRESET,
+          "the mount ended the connection; whether it did what "
+          "was asked is not known (tracefs-ctl MNT list)");
     }
     const char* const end = std::find(buffer.data(), buffer.data() + n, '\n');
     const bool whole = end != buffer.data() + n;

@@ -13,9 +13,10 @@
 #include "tracefs/control/wish_json.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/config_difference.h"
-#include "tracefs/mount/request_names.h"
+#include "tracefs/mount/name_collector.h"
 #include "tracefs/survive/keeper.h"
 #include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/survives.h"
 #include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
@@ -75,6 +76,10 @@ ExplainedChoice WhatCannotBeRecorded(const TracerRegistry& tracers,
   return choice;
 }
 
+KnownNames NamesOf(const ControlRequest& request) {
+  return {request.NamesOf("users"), request.NamesOf("groups")};
+}
+
 ControlAnswer Done(const Status& status) {
   if (!status.ok()) return status;
   return Answer(Json::object());
@@ -90,7 +95,8 @@ ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
   const auto tracer = before.find(*id);
   const bool bares = request.command != "start" && tracer != before.end() &&
                      tracer->second.fails_closed;
-  const Status done = (mount_.tracers.*kDo)(*id);
+  const auto act = [&] { return (mount_.tracers.*kDo)(*id); };
+  const Status done = Steer(request.command, *id, act);
   if (done.ok()) {
     Notify(NoticeId::kTracers,
            "tracer " + std::to_string(*id) + ": " + request.command +
@@ -107,8 +113,6 @@ struct MountCommands::Command {
   ControlAnswer (MountCommands::*run)(ControlRequest&);
   bool quick;
   std::initializer_list<std::string_view> members;
-  // What the traces of the config are.
-  bool changes = false;
 };
 
 const MountCommands::Command* MountCommands::FindCommand(
@@ -124,19 +128,14 @@ const MountCommands::Command* MountCommands::FindCommand(
        false,
        {"config", "file", "filter", "users", "groups"}},
       {"compare", &M::Compare, false, {"config", "file"}},
-      {"add", &M::Add, false, {"config", "file", "users", "groups"}, true},
-      {"remove",
-       &M::ToTracer<&TracerRegistry::Remove>,
-       false,
-       {"tracer"},
-       true},
-      {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}, true},
-      {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}, true},
+      {"add", &M::Add, false, {"config", "file", "users", "groups"}},
+      {"remove", &M::ToTracer<&TracerRegistry::Remove>, false, {"tracer"}},
+      {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}},
+      {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}},
       {"set-filter",
        &M::SetFilter,
        false,
-       {"tracer", "filter", "users", "groups"},
-       true},
+       {"tracer", "filter", "users", "groups"}},
       {"snapshot", &M::Snapshot, false, {"tracer"}},
       {"rules", &M::Rules, true, {"last"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
@@ -164,13 +163,6 @@ ControlAnswer MountCommands::Handle(ControlRequest& request) {
     return Status::Invalid("unknown command " + Quoted(request.command));
   }
   if (Status s = request.CheckMembers(command->members); !s.ok()) return s;
-  if (mount_.survives && command->changes) {
-    return Status::Invalid(
-        "request: " + request.command +
-        ": this mount is to survive its daemon (--survive yes), and a later "
-        "one "
-        "would go on with the config that the mount began with");
-  }
   if (!request.files.empty() && request.command != "add") {
     return Status::Invalid("request: " + request.command + " takes no files");
   }
@@ -367,12 +359,22 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
   }
   const Result<Config> config = ConfigOf(request);
   if (!config.ok()) return config.status();
-  const RequestNames names(request);
-  Result<std::vector<TracerPlan>> plans =
-      PlanTracers(*config, mount_.traced.names,
-                  {.users = &names,
-                   .first_id = mount_.tracers.next_id(),
-                   .files = &request.files});
+  std::vector<UniqueFd> copies;
+  if (mount_.orders != nullptr) {
+    if (Status s = CheckAddSurvives(*config, *mount_.survives); !s.ok()) {
+      return s;
+    }
+    Result<std::vector<UniqueFd>> copied = Orders::Copies(request.files);
+    if (!copied.ok()) return copied.status();
+    copies = *std::move(copied);
+  }
+  const KnownNames names = NamesOf(request);
+  Result<std::vector<TracerPlan>> plans = PlanTracers(
+      *config, mount_.traced.names,
+      {.users = &names,
+       .first_id = mount_.orders != nullptr ? mount_.orders->next_id()
+                                            : mount_.tracers.next_id(),
+       .files = &request.files});
   if (!plans.ok()) return plans.status();
   const WarningFacts facts = {
       .forwards_locks = mount_.fs.options().forward_locks,
@@ -381,12 +383,73 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
   const Json warnings = WarningsJson(*plans, facts);
   for (TracerPlan& plan : *plans) PutWarnings(facts, &plan);
   std::vector<uint32_t> ids;
-  if (Status s = mount_.tracers.Add(std::move(*plans), &ids); !s.ok()) return s;
+  if (Status s =
+          AddPlans(*config, names, std::move(copies), *std::move(plans), &ids);
+      !s.ok()) {
+    return s;
+  }
   std::string new_ones;
   for (const uint32_t id : ids) new_ones += ' ' + std::to_string(id);
   Notify(NoticeId::kTracers, "new tracers:" + new_ones + ", of " +
                                  request.texts.find("file")->second);
   return Answer({{"ids", ids}, {"warnings", warnings}});
+}
+
+// A later daemon is to find them as soon as all of them are there.
+Status MountCommands::AddPlans(const Config& config, const KnownNames& names,
+                               std::vector<UniqueFd> copies,
+                               std::vector<TracerPlan> plans,
+                               std::vector<uint32_t>* ids) {
+  if (mount_.orders == nullptr) {
+    return mount_.tracers.Add(std::move(plans), ids);
+  }
+  std::vector<uint32_t> planned;
+  for (const TracerPlan& plan : plans) planned.push_back(plan.parts.id);
+  Status status =
+      mount_.orders->Prepare(config, names, std::move(copies), &plans);
+  if (status.ok()) status = mount_.tracers.Add(std::move(plans), ids);
+  if (status.ok()) {
+    mount_.orders->Commit(planned, mount_.tracers.stays_shut());
+  } else {
+    mount_.orders->Drop(planned);
+  }
+  return status;
+}
+
+Status MountCommands::Change(uint32_t id,
+                             const std::function<void(Order&)>& change,
+                             const std::function<Status()>& act) {
+  return mount_.orders == nullptr ? act()
+                                  : mount_.orders->Change(id, change, act);
+}
+
+// What a later daemon would do again is known before it is done, or it could go
+// on with what the trace says has ended; but for a start, which the trace would
+// not tell of.
+Status MountCommands::Steer(std::string_view command, uint32_t id,
+                            const std::function<Status()>& act) {
+  if (mount_.orders == nullptr) return act();
+  if (command == "stop") {
+    return Change(
+        id, [](Order& order) { order.suspended = true; }, act);
+  }
+  if (command == "start") {
+    if (Status s = act(); !s.ok()) return s;
+    return Change(
+        id, [](Order& order) { order.suspended = false; },
+        [] { return Status::Ok(); });
+  }
+  // Where its end cannot be written it is gone all the same.
+  Status ended;
+  const Status done = Change(
+      id, [](Order& order) { order.removed = true; },
+      [&] {
+        ended = act();
+        return mount_.tracers.All().contains(id) ? ended : Status::Ok();
+      });
+  if (!done.ok()) return done;
+  mount_.orders->Forget(id);
+  return ended;
 }
 
 ControlAnswer MountCommands::SetFilter(ControlRequest& request) {
@@ -395,9 +458,16 @@ ControlAnswer MountCommands::SetFilter(ControlRequest& request) {
   const Result<std::string> text = request.Text("filter");
   if (!text.ok()) return text.status();
   const Result<Filter> filter = Filter::Compile(
-      *text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
+      *text, {.file = "filter"}, NamesOf(request), mount_.traced.names);
   if (!filter.ok()) return filter.status();
-  if (Status s = mount_.tracers.SetFilter(*id, *filter); !s.ok()) return s;
+  const Status done = Change(
+      *id,
+      [&](Order& order) {
+        order.filter = *text;
+        order.filter_names = NamesOf(request);
+      },
+      [&] { return mount_.tracers.SetFilter(*id, *filter); });
+  if (!done.ok()) return done;
   Notify(NoticeId::kTracers,
          "tracer " + std::to_string(*id) + ": another filter");
   return Answer({{"warnings", filter->warnings()}});
@@ -458,7 +528,7 @@ ControlAnswer MountCommands::Listen(
     text = found->second;
   }
   const Result<Filter> filter = Filter::Compile(
-      text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
+      text, {.file = "filter"}, NamesOf(request), mount_.traced.names);
   if (!filter.ok()) return filter.status();
   Result<TracerParts> parts = begin(*filter);
   if (!parts.ok()) return parts.status();

@@ -17,6 +17,7 @@
 #include "tracefs/mount/end_notice.h"
 #include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/transport.h"
+#include "tracefs/tracers/orders.h"
 #include "tracefs/tracers/registry.h"
 
 namespace tracefs {
@@ -30,8 +31,10 @@ struct CommandedMount {
   const QueueThreads& queue_threads;
   dev_t device = 0;                    // of the mount itself
   ConfigSteering* steering = nullptr;  // null: its config is a file
-  // The mount may outlive this daemon: a succession gets what it began with.
+  // The mount may outlive this daemon, and a later one does again what clients
+  // have asked for. Null, both: it may not.
   survive::Area* survives = nullptr;
+  Orders* orders = nullptr;
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };
@@ -66,6 +69,13 @@ class MountCommands final : public ControlHandler {
   template <Status (TracerRegistry::*kDo)(uint32_t)>
   ControlAnswer ToTracer(ControlRequest& request);
   ControlAnswer SetFilter(ControlRequest& request);
+  Status Steer(std::string_view command, uint32_t id,
+               const std::function<Status()>& act);
+  Status Change(uint32_t id, const std::function<void(Order&)>& change,
+                const std::function<Status()>& act);
+  Status AddPlans(const Config& config, const KnownNames& names,
+                  std::vector<UniqueFd> copies, std::vector<TracerPlan> plans,
+                  std::vector<uint32_t>* ids);
   ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);
   ControlAnswer Watch(ControlRequest& request);

@@ -37,6 +37,7 @@
 #include "tracefs/process/system_calls.h"
 #include "tracefs/survive/area.h"
 #include "tracefs/tracers/loss_watch.h"
+#include "tracefs/tracers/orders.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
 #include "tracefs/tracers/plan_outputs.h"
@@ -201,6 +202,7 @@ class MountRun {
   std::unique_ptr<ProcessWatch> watch_;
   std::optional<TracedMount> traced_;
   std::unique_ptr<TracerRegistry> tracers_;
+  std::unique_ptr<Orders> orders_;  // null: nothing survives
   std::unique_ptr<MountCommands> commands_;
   // Ends before the commands that it requests.
   std::unique_ptr<ControlServer> server_;  // null: there is no tracefs-ctl

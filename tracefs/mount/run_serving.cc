@@ -72,6 +72,7 @@ Status MountRun::StartCommands() {
                      .device = socket_.device,
                      .steering = steering_.get(),
                      .survives = area_.get(),
+                     .orders = orders_.get(),
                      .unmount = [this] { return session_->Unmount(); }});
   server_ = std::move(socket_.server);
   if (server_ != nullptr) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/helper_link.h"
@@ -32,9 +34,8 @@ Status MountRun::OpenOwnProc() {
 
 void MountRun::KeepTraces() {
   pipeline_.RecordFirst();
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    plans_[i].parts.survives = &area_->header().traces[i];
-  }
+  orders_ = std::make_unique<Orders>(*area_);
+  orders_->Begin(&plans_);
 }
 
 // The blocks of the dead one are in the traces by now.
@@ -60,8 +61,12 @@ Status MountRun::GoOnWithTraces() {
     const survive::TraceRecord& record = *plan.parts.survives;
     return record.states[record.turns.load() % 2].ended != 0;
   });
+  Result<std::vector<TracerPlan>> added = orders_->PlanAgain(names_);
+  if (!added.ok()) return added.status();
+  std::ranges::move(*added, std::back_inserter(plans_));
   if (Status s = tracers_->Add(std::move(plans_), nullptr); !s.ok()) return s;
   TellTraces();
+  if (Status s = orders_->DoAgain(*tracers_, names_); !s.ok()) return s;
   if (header.tracing.load() == Tracing::kOn) return Status::Ok();
   const std::string crashes = std::to_string(header.crashes.load());
   pipeline_.Tell(

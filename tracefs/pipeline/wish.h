@@ -50,9 +50,12 @@ inline std::string_view WishKindName(Wish::Kind kind) {
 class Given {
  public:
   Given() = default;  // nothing: the stage opens it itself
-  explicit Given(std::span<UniqueFd> files) : files_(files) {}
+  // `again`: what an earlier daemon has had, and used (tracefs/survive).
+  explicit Given(std::span<UniqueFd> files, bool again = false)
+      : files_(files), again_(again) {}
 
   bool any() const { return !files_.empty(); }
+  bool again() const { return again_; }
   // What was not taken yet.
   std::span<UniqueFd> rest() const { return files_; }
   // The next one; none where nothing was given.
@@ -65,6 +68,7 @@ class Given {
 
  private:
   std::span<UniqueFd> files_;
+  bool again_ = false;
 };
 
 }  // namespace tracefs

@@ -47,6 +47,7 @@ struct TracerPlanOptions {
   uint32_t first_id = 1;  // the others follow
   // Files made for the outputs, as WishedFiles has them; null: made here.
   std::vector<UniqueFd>* files = nullptr;
+  bool again = false;  // an earlier daemon had them (Given)
   OutputsStay stay = nullptr;
   // Makes and changes nothing: folders are looked at, keys are read, and the
   // plans cannot be started. It is refused what would be refused without.

@@ -65,8 +65,8 @@ Result<MadeOutputDriver> MakeDriver(const ConfigEntry& entry, bool probe,
 // `files`: one for each wish of this section and of those that follow, or none.
 // Takes those of this one.
 Status MakeOutput(const Config& file, const TracerConfig& config,
-                  std::span<UniqueFd>* files, const OutputsStay& stay,
-                  bool probe, TracerPlan* plan) {
+                  const TracerPlanOptions& options, std::span<UniqueFd>* files,
+                  TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
   plan->file_change = std::make_shared<OutputFileChange>();
   const auto changed = [change = plan->file_change](const OutputFileId& id,
@@ -80,9 +80,11 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
     given.push_back(files->first(wished));
     *files = files->subspan(wished);
   }
-  Result<MadeOutputDriver> made = MakeDriver(
-      last, probe,
-      {.given = Given(given.back()), .changed = changed, .stay = stay});
+  Result<MadeOutputDriver> made =
+      MakeDriver(last, options.probe,
+                 {.given = Given(given.back(), options.again),
+                  .changed = changed,
+                  .stay = options.stay});
   if (!made.ok()) return WithPlace(made.status(), file, last.position);
   plan->files = std::move(made->files);
   if (made->flight) {
@@ -104,9 +106,9 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
     const OutputFilterRow& row = *FindOutputFilter(entry.name);
-    Result<std::unique_ptr<OutputFilter>> filter =
-        row.make(entry, std::move(parts.output),
-                 {.given = Given(given[i]), .probe = probe});
+    Result<std::unique_ptr<OutputFilter>> filter = row.make(
+        entry, std::move(parts.output),
+        {.given = Given(given[i], options.again), .probe = options.probe});
     if (!filter.ok()) {
       return WithPlace(filter.status(), file, entry.position);
     }
@@ -263,9 +265,8 @@ Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
     files = *given;
   }
   for (size_t i = 0; i < file.tracers.size(); ++i) {
-    if (Status s =
-            MakeOutput(file, WithName(file.tracers[i], (*plans)[i]), &files,
-                       options.stay, options.probe, &(*plans)[i]);
+    if (Status s = MakeOutput(file, WithName(file.tracers[i], (*plans)[i]),
+                              options, &files, &(*plans)[i]);
         !s.ok()) {
       return s;
     }

@@ -72,4 +72,13 @@ Status CheckSurvives(const Config& config) {
   return Status::Ok();
 }
 
+Status CheckAddSurvives(const Config& config, const survive::Area& area) {
+  if (area.header().tracing.load() != survive::Tracing::kOn) {
+    return Status::Invalid(
+        "daemons of this mount have crashed again and again, and it goes on "
+        "without traces; unmount it and mount it again");
+  }
+  return CheckSurvives(config);
+}
+
 }  // namespace tracefs

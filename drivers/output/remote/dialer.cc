@@ -54,6 +54,10 @@ class ProcessDialer final : public Dialer {
                                                    : DialOnce(cancel);
   }
 
+  void KeepIn(std::atomic<int32_t>& place) override {
+    if (!link_.is_kept()) link_.KeepIn(place);
+  }
+
  private:
   Result<UniqueFd> DialOnce(int cancel) {
     const HelperLink::Socket socket = link_.Await(cancel);

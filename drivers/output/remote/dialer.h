@@ -5,6 +5,8 @@
 // and hands the connected socket over; it can do nothing else.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +23,10 @@ class Dialer {
   // A connected, non-blocking socket, after at most about 20 s. ECANCELED as
   // soon as `cancel` (a descriptor) is readable. Used by one thread.
   virtual Result<UniqueFd> Dial(int cancel) = 0;
+  // Where the descriptor of the process that connects is found by a later
+  // daemon (HelperLink::KeepIn); nothing happens where it has such a place.
+  // Before the first Dial.
+  virtual void KeepIn(std::atomic<int32_t>& /*place*/) {}
 };
 
 // Connects in this process.

@@ -114,7 +114,30 @@ class Remote final : public OutputDriver {
     link_->sender().EndWithin(std::max(options_.deadline, options_.linger));
     StopLeftovers();
     const std::unique_ptr<Backlog> left = link_->TakeBacklog();
-    const Backlog& backlog = *left;
+    const Status status = TellLeft(*left);
+    // Its place may be needed while the mount goes on.
+    if (lasting_ != nullptr) lasting_->GiveUp();
+    return status;
+  }
+
+  size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
+
+  std::optional<QueueGauge> Queue() const override {
+    if (!link_) return std::nullopt;
+    const auto lock = link_->sender().Lock();
+    const Backlog& backlog = link_->backlog();
+    QueueGauge gauge{.blocks = backlog.size(),
+                     .bytes = backlog.bytes(),
+                     .limit_bytes = options_.limit_bytes};
+    for (size_t i = 0; i < backlog.size(); ++i) {
+      gauge.events += backlog.frame(i).info.events;
+    }
+    return gauge;
+  }
+
+ private:
+  // What could not be delivered before the end.
+  Status TellLeft(const Backlog& backlog) const {
     if (backlog.empty()) return Status::Ok();
     uint64_t events = 0;
     for (size_t i = 0; i < backlog.size(); ++i) {
@@ -136,22 +159,6 @@ class Remote final : public OutputDriver {
                               link_->last_failure().message());
   }
 
-  size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
-
-  std::optional<QueueGauge> Queue() const override {
-    if (!link_) return std::nullopt;
-    const auto lock = link_->sender().Lock();
-    const Backlog& backlog = link_->backlog();
-    QueueGauge gauge{.blocks = backlog.size(),
-                     .bytes = backlog.bytes(),
-                     .limit_bytes = options_.limit_bytes};
-    for (size_t i = 0; i < backlog.size(); ++i) {
-      gauge.events += backlog.frame(i).info.events;
-    }
-    return gauge;
-  }
-
- private:
   std::unique_ptr<Backlog> MakeBacklog(const TraceIdentity& identity) {
     if (options_.spill != nullptr) {
       return MakeSpillBacklog(options_.spill, identity.preamble,
@@ -163,6 +170,10 @@ class Remote final : public OutputDriver {
     }
     auto lasting = std::make_unique<LastingBacklog>(*area, identity.tracer_id);
     lasting_ = lasting.get();
+    if (std::atomic<int32_t>* const place =
+            area->HelperOf(*identity.survives)) {
+      dialer_->KeepIn(*place);
+    }
     if (identity.resumes) lasting->TakeLeft(identity.next_block);
     return lasting;
   }

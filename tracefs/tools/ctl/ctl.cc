@@ -154,8 +154,7 @@ class Runner {
     const Result<std::string> answer =
         client_.Call(*request, files.Descriptors());
     if (!answer.ok()) {
-      // The outcome of a request without an answer is unknown.
-      if (answer.status().error() == ETIMEDOUT) files.Keep();
+      files.KeepIfUnknown(answer.status());
       return answer.status();
     }
     files.Keep();

@@ -117,7 +117,7 @@ Status ReloadText(ControlClient& client, const std::string& file,
     const Result<std::string> answer =
         client.Call(*request, files.Descriptors());
     if (!answer.ok()) {
-      if (answer.status().error() == ETIMEDOUT) files.Keep();
+      files.KeepIfUnknown(answer.status());
       return answer.status();
     }
     files.Keep();

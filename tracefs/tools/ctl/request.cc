@@ -107,6 +107,11 @@ NewFiles::~NewFiles() {
   }
 }
 
+void NewFiles::KeepIfUnknown(const Status& status) {
+  // The daemon may have been killed, and another have gone on.
+  if (status.error() == ETIMEDOUT || status.error() == ECONNRESET) Keep();
+}
+
 Status NewFiles::Make(const std::string& path, bool sync, bool readable) {
   UniqueFd fd(::open(path.c_str(),
                      (readable ? O_RDWR : O_WRONLY) | O_CREAT | O_EXCL |

@@ -29,6 +29,9 @@ class NewFiles {
   Status Open(const Wish& wish);
   std::vector<int> Descriptors() const;
   void Keep() { kept_ = true; }
+  // After a request that brought them along has failed with `status`: without
+  // an answer it is not known whether a tracer writes them.
+  void KeepIfUnknown(const Status& status);
 
  private:
   Status Make(const std::string& path, bool sync, bool readable);

@@ -20,6 +20,7 @@
 #include "tests/unit/drivers/output/driven_trace.h"
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/format/marks.h"
+#include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(FileTest, Device_NullTakesAnyTraceAndStays) {
     ASSERT_TRUE(FileDriver::Create({.path = "/dev/null"}, &id).ok());
     std::vector<UniqueFd> sent;
     sent.emplace_back(::open("/dev/null", O_WRONLY | O_DSYNC | O_CLOEXEC));
-    driver = FileDriver::Adopt({.path = "x", .sync = sync}, sent, &id);
+    driver = FileDriver::Adopt({.path = "x", .sync = sync}, Given(sent), &id);
     ASSERT_TRUE(driver.ok()) << driver.status().message();
     trace.WriteAll(**driver);
   }
@@ -387,7 +388,7 @@ TEST_F(FileTest, Adopt_TakesWhatCreateWouldHaveMade) {
   files.emplace_back(::open(folder_.Path("").c_str(), O_PATH | O_DIRECTORY));
   OutputFileId id;
   auto driver = FileDriver::Adopt(
-      {.path = "/elsewhere/t", .rotation = {.events = 8}}, files, &id);
+      {.path = "/elsewhere/t", .rotation = {.events = 8}}, Given(files), &id);
   ASSERT_TRUE(driver.ok()) << driver.status().message();
   trace.WriteAll(**driver);
   EXPECT_EQ(Files().size(), 3u);
@@ -399,7 +400,9 @@ TEST_F(FileTest, Malicious_Adopt_RefusesFilesOfOthers) {
     std::vector<UniqueFd> files;
     files.emplace_back(::open(name.c_str(), O_WRONLY | O_CLOEXEC));
     OutputFileId id;
-    return FileDriver::Adopt({.path = "t"}, files, &id).status().message();
+    return FileDriver::Adopt({.path = "t"}, Given(files), &id)
+        .status()
+        .message();
   };
   EXPECT_EQ(refusal(folder_.Write("ours", "")), "ok");
   EXPECT_NE(refusal(folder_.Write("group", "", 0620)), "ok");
@@ -416,7 +419,8 @@ TEST_F(FileTest, Malicious_Adopt_RefusesFilesOfOthers) {
 TEST_F(FileTest, Adopt_RefusesWhatIsNoNewFile) {
   OutputFileId id;
   const auto refused = [&](std::vector<UniqueFd> files, Rotation rotation) {
-    return !FileDriver::Adopt({.path = "t", .rotation = rotation}, files, &id)
+    return !FileDriver::Adopt({.path = "t", .rotation = rotation}, Given(files),
+                              &id)
                 .ok();
   };
   const auto one = [](UniqueFd fd) {
