@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,9 +58,17 @@ Status MountRun::GoOnWithTraces() {
     return Status::Ok();
   }
   // That one was killed when it had ended some of them.
-  std::erase_if(plans_, [](const TracerPlan& plan) {
-    const survive::TraceRecord& record = *plan.parts.survives;
-    return record.states[record.turns.load() % 2].ended != 0;
+  std::set<uint32_t> ended;
+  for (const TracerPlan& plan : plans_) {
+    const survive::TraceRecord* const record = plan.parts.survives;
+    if (record != nullptr &&
+        record->states[record->turns.load() % 2].ended != 0) {
+      ended.insert(plan.parts.id);
+    }
+  }
+  std::erase_if(plans_, [&](const TracerPlan& plan) {
+    return ended.contains(
+        plan.parts.kind == TracerKind::kRules ? plan.rules_of : plan.parts.id);
   });
   Result<std::vector<TracerPlan>> added = orders_->PlanAgain(names_);
   if (!added.ok()) return added.status();
@@ -67,6 +76,7 @@ Status MountRun::GoOnWithTraces() {
   if (Status s = tracers_->Add(std::move(plans_), nullptr); !s.ok()) return s;
   TellTraces();
   if (Status s = orders_->DoAgain(*tracers_, names_); !s.ok()) return s;
+  tracers_->TellRulesBegin();
   if (header.tracing.load() == Tracing::kOn) return Status::Ok();
   const std::string crashes = std::to_string(header.crashes.load());
   pipeline_.Tell(

@@ -134,6 +134,12 @@ void Pipeline::Tell(const format::ChangeRecord& change) {
   }
 }
 
+void Pipeline::Tell(uint32_t id, const format::ChangeRecord& change) {
+  std::lock_guard lock(changes_);
+  const Entry* const entry = set_->Find(id);
+  if (entry != nullptr) entry->tracer->SubmitChange(change);
+}
+
 Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
                            std::string_view text, std::string_view dag) {
   std::lock_guard change(changes_);

@@ -73,8 +73,9 @@ class Pipeline final : public EventSink, public ProcessSink {
   Status Tell(uint32_t id, const format::AlarmRecord& alarm,
               const format::AlarmValues& values);
 
-  // Writes into all traces that something has changed.
+  // Writes into all traces, or that of one tracer, that something has changed.
   void Tell(const format::ChangeRecord& change);
+  void Tell(uint32_t id, const format::ChangeRecord& change);
 
   // Passes every open block on to the outputs now. Returns the first failure,
   // after trying all.

@@ -182,6 +182,26 @@ void TracerRegistry::StopRulesOf(uint32_t id) {
   EndRaises([id](const Entry& other) { return other.raised_by == id; });
 }
 
+void TracerRegistry::TellRulesBegin() {
+  const Entries all = All();
+  if (std::ranges::none_of(all, [](const auto& entry) {
+        return entry.second.kind == TracerKind::kRules;
+      })) {
+    return;
+  }
+  for (const auto& [id, entry] : all) {
+    if (entry.kind != TracerKind::kConfig) continue;
+    const std::string dag = entry.filter->general().Dump();
+    mount_.pipeline.Tell(
+        id, {.from_ns = MonotonicNs(),
+             .properties = {
+                 {"daemon.rules", "begin again"},
+                 {"tracer.state", entry.suspended ? "stopped" : "running"},
+                 {"filter.text", entry.filter->text()},
+                 {"filter.dag", dag}}});
+  }
+}
+
 void TracerRegistry::StopRules() {
   for (const auto& [id, entry] : All()) StopRulesOf(id);
 }

@@ -82,6 +82,9 @@ class TracerRegistry {
   // Ends one, as "stop", after its rules have looked at all that has happened.
   // kInvalid, here and below, if there is none, or it feeds rules.
   Status Remove(uint32_t id);
+  // Another daemon goes on with all of them, and rules with nothing that they
+  // had counted or done: says so in the traces that they may have changed.
+  void TellRulesBegin();
   // Ends all rules likewise. Before the pipeline stops; nothing is added then.
   void StopRules();
 

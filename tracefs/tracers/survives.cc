@@ -26,6 +26,7 @@ Status CannotSurvive(const Config& config, const ConfigEntry& entry,
 
 Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
   for (const ConfigEntry& entry : tracer.assembly) {
+    if (entry.role == EntryRole::kRule) continue;
     const AssemblyDriverRow* const row = FindAssemblyDriver(entry.name);
     if (row == nullptr || row->only_counts) {
       return CannotSurvive(config, entry,
@@ -77,6 +78,16 @@ Status CheckAddSurvives(const Config& config, const survive::Area& area) {
     return Status::Invalid(
         "daemons of this mount have crashed again and again, and it goes on "
         "without traces; unmount it and mount it again");
+  }
+  // Each is kept by itself, and a rule may name others of its config.
+  for (const TracerConfig& tracer : config.tracers) {
+    const auto rule = std::ranges::find(tracer.assembly, EntryRole::kRule,
+                                        &ConfigEntry::role);
+    if (config.tracers.size() == 1 || rule == tracer.assembly.end()) continue;
+    return Status::Invalid(
+        PlaceText(config, rule->position) +
+        ": --survive yes: a tracer that has rules is added by itself, with a "
+        "config of its own");
   }
   return CheckSurvives(config);
 }
