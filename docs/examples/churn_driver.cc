@@ -4,10 +4,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "drivers/assembly/churn.h"
+#include "tracefs/base/append_le.h"
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/format/constants.h"
 
@@ -25,8 +29,10 @@ class ChurnCounter final : public EventCounter {
   }
 
   void Count(Event& event, Shard& shard) const override {
+    auto& own = static_cast<ThreadShard&>(shard);
+    ++own.calls;
     if (!IsChurn(event.op) || event.Get(Field::kErrno) != 0) return;
-    Counts& counts = static_cast<ThreadShard&>(shard).counts;
+    Counts& counts = own.counts;
     Key key = {event.op, event.Get(Field::kUid)};
     // Any user may make others with as many ids as there are.
     if (counts.size() >= kMostKeys && !counts.contains(key)) key = kOthers;
@@ -36,7 +42,9 @@ class ChurnCounter final : public EventCounter {
   bool KnowsNames(const Event&, const Shard&) const override { return true; }
 
   void Take(Shard& shard) override {
-    taken_.swap(static_cast<ThreadShard&>(shard).counts);
+    auto& own = static_cast<ThreadShard&>(shard);
+    taken_.swap(own.counts);
+    calls_ += std::exchange(own.calls, 0);
   }
 
   void AddUp() override {
@@ -53,6 +61,42 @@ class ChurnCounter final : public EventCounter {
   void Report(uint64_t, bool end, const WriteRecord& write) override {
     if (end) ForEachTotal(write);
   }
+
+  void Save(std::string* out) const override {
+    const std::lock_guard lock(mu_);
+    AppendLe(calls_, out);
+    AppendLe(began_ns_, out);
+    for (const auto& [key, count] : total_) {
+      AppendLe(static_cast<uint32_t>(Index(key.first)), out);
+      AppendLe(key.second, out);
+      AppendLe(count, out);
+    }
+  }
+
+  std::optional<uint64_t> Load(std::string_view saved, Told told) override {
+    ByteCursor bytes(AsBytes(saved));
+    const auto calls = bytes.TakeLe<uint64_t>();
+    const auto began_ns = bytes.TakeLe<uint64_t>();
+    if (!calls || !began_ns) return std::nullopt;
+    Counts counts;
+    uint64_t sum = 0;
+    while (bytes.left() != 0) {
+      const auto op = bytes.TakeLe<uint32_t>();
+      const auto user = bytes.TakeLe<uint64_t>();
+      const auto count = bytes.TakeLe<uint64_t>();
+      if (!op || !user || !count || *op >= kOpCount) return std::nullopt;
+      counts[{static_cast<Op>(*op), *user}] = *count;
+      sum += *count;
+    }
+    const std::lock_guard lock(mu_);
+    calls_ = *calls;
+    began_ns_ = *began_ns;
+    if (told.end) return sum;
+    total_ = std::move(counts);
+    return 0;
+  }
+
+  uint64_t counted() const override { return calls_; }
 
   void ForEachTotal(const WriteRecord& use) const override {
     const std::lock_guard lock(mu_);
@@ -81,12 +125,14 @@ class ChurnCounter final : public EventCounter {
   using Counts = std::map<Key, uint64_t>;
   struct ThreadShard final : Shard {
     Counts counts;
+    uint64_t calls = 0;
   };
 
   static constexpr size_t kMostKeys = 10'000;
   static constexpr Key kOthers = {Op::create_, ~uint64_t{0}};
 
-  const uint64_t began_ns_ = MonotonicNs();
+  uint64_t began_ns_ = MonotonicNs();
+  uint64_t calls_ = 0;
   Counts taken_;
   mutable std::mutex mu_;  // guards total_
   Counts total_;

@@ -6,12 +6,16 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "drivers/assembly/key_counts.h"
+#include "tracefs/base/append_le.h"
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/tally/transfer.h"
@@ -232,6 +236,7 @@ class AggregateCounter final : public EventCounter {
 
   void AddUp() override {
     if (taken_->empty()) return;
+    counted_ += taken_->total();
     {
       std::lock_guard lock(mu_);
       total_->Add(*taken_);
@@ -261,6 +266,50 @@ class AggregateCounter final : public EventCounter {
           .repeated = period_ != nullptr},
          write);
   }
+
+  void Save(std::string* out) const override {
+    for (const uint64_t value : {counted_, began_ns_, from_ns_, due_ns_}) {
+      AppendLe(value, out);
+    }
+    if (period_ != nullptr) period_->Save(out);
+    std::lock_guard lock(mu_);
+    total_->Save(out);
+  }
+
+  std::optional<uint64_t> Load(std::string_view text, Told told) override {
+    ByteCursor saved(AsBytes(text));
+    std::array<uint64_t, 4> values{};
+    for (uint64_t& value : values) {
+      const auto taken = saved.TakeLe<uint64_t>();
+      if (!taken) return std::nullopt;
+      value = *taken;
+    }
+    const auto is_key = [this](std::string_view key) { return IsKey(key); };
+    std::lock_guard lock(mu_);
+    if ((period_ != nullptr && !period_->Load(saved, is_key)) ||
+        !total_->Load(saved, is_key) || saved.left() != 0) {
+      if (period_ != nullptr) period_->Clear();
+      total_->Clear();
+      return std::nullopt;
+    }
+    counted_ = values[0];
+    began_ns_ = values[1];
+    from_ns_ = values[2];
+    due_ns_ = values[3];
+    uint64_t were_told = 0;
+    if (told.period && period_ != nullptr) {
+      were_told += period_->total();
+      period_->Clear();
+      from_ns_ = MonotonicNs();
+    }
+    if (told.end) {
+      were_told += total_->total();
+      total_->Clear();
+    }
+    return were_told;
+  }
+
+  uint64_t counted() const override { return counted_; }
 
   void ForEachTotal(const WriteRecord& use) const override {
     std::lock_guard lock(mu_);
@@ -370,6 +419,24 @@ class AggregateCounter final : public EventCounter {
       use(i, std::string_view(at, bytes));
       at += bytes;
     }
+  }
+
+  // Whether ForEachPart may be called for what another process has left.
+  bool IsKey(std::string_view key) const {
+    ByteCursor bytes(AsBytes(key));
+    const auto parts = bytes.TakeLe<uint8_t>();
+    if (!parts || *parts >> spec_.keys.size() != 0) return false;
+    for (size_t i = 0; i < spec_.keys.size(); ++i) {
+      if ((*parts >> i & 1) == 0) continue;
+      size_t size = 8;
+      if (format::AggregateKeyIsText(spec_.keys[i].arg_id)) {
+        const auto text = bytes.TakeLe<uint16_t>();
+        if (!text) return false;
+        size = *text;
+      }
+      if (!bytes.Take(size)) return false;
+    }
+    return bytes.left() == 0;
   }
 
   void SetKey(std::string_view key, format::AggregateRecord* record) const {
@@ -560,8 +627,9 @@ class AggregateCounter final : public EventCounter {
   std::unique_ptr<KeyCounts> taken_;  // empty but between Take and AddUp
   std::unique_ptr<KeyCounts> period_;
   uint64_t from_ns_;
-  const uint64_t began_ns_;
+  uint64_t began_ns_;
   uint64_t due_ns_;
+  uint64_t counted_ = 0;
 
   mutable std::mutex mu_;
   std::unique_ptr<KeyCounts> total_;  // guarded by mu_

@@ -17,10 +17,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/hash_table.h"
 #include "tracefs/tally/histogram.h"
 
@@ -86,6 +89,15 @@ class KeyCounts {
   // Forgets all.
   void Clear();
 
+  // All of it as bytes; and, in an empty one, from bytes that may be anything:
+  // false, and it is empty, if they are not those of one with the same options.
+  // `is_key` judges each key.
+  void Save(std::string* out) const;
+  bool Load(ByteCursor& saved,
+            const std::function<bool(std::string_view)>& is_key);
+  // Events in it.
+  uint64_t total() const;
+
   bool empty() const {
     return entries_.empty() && other_.count == 0 && other_.bytes == 0;
   }
@@ -121,6 +133,10 @@ class KeyCounts {
   bool HasRoom(size_t key_bytes, size_t pieces) const;
   void Shed();
   void MoveToOther(size_t entry);
+  bool LoadEntry(ByteCursor& saved,
+                 const std::function<bool(std::string_view)>& is_key);
+  bool LoadAll(ByteCursor& saved,
+               const std::function<bool(std::string_view)>& is_key);
   uint64_t& Bucket(HistogramKind kind, size_t entry, uint16_t bucket);
   size_t PiecesOf(size_t entry) const;
 

@@ -22,6 +22,8 @@ class Bucket {
   uint64_t Wait(uint64_t now_ns) const {
     return bounded() && empty_until_ns_ > now_ns ? empty_until_ns_ - now_ns : 0;
   }
+  // Nothing is in it.
+  void Empty(uint64_t now_ns) { empty_until_ns_ = now_ns; }
   void Take(double amount, uint64_t now_ns) {
     if (!bounded()) return;
     const uint64_t full_since = now_ns - std::min(now_ns, kNsPerSecond);
@@ -52,8 +54,16 @@ class Throttle final : public OutputFilter {
         bytes_(options.bytes_per_second) {}
 
   Status Initialize(const TraceIdentity& identity) override {
+    if (identity.resumes) {
+      // What the process before had saved up is not known: it may have been
+      // nothing.
+      const uint64_t now = clock_.now_ns();
+      ops_.Empty(now);
+      bytes_.Empty(now);
+    }
     return next_->Initialize(identity);
   }
+  void Noted() override { next_->Noted(); }
 
   Status Write(ByteSpan block, const BlockInfo& info) override {
     uint64_t now = clock_.now_ns();

@@ -166,7 +166,8 @@ ExplainedChoice Survival(const FileSystem& fs) {
   choice.choice =
       fs.area() != nullptr
           ? "another takes its place: no caller sees an error, no operation "
-            "that was answered is missing from a trace"
+            "that was answered is missing from a trace; of those that are only "
+            "counted the last quarter of a second is lost, and told"
           : "callers get errors and the mount is taken away, or stays shut; "
             "traces lack what was in memory";
   return choice;

@@ -92,9 +92,13 @@ void Flusher::FlushWhatIsDue() {
   static_cast<void>(FlushBlocks());  // what is left, the next time
   const uint64_t now = MonotonicNs();
   for (const TracerSet::Entry& e : tracers_->running) {
-    if (e.tracer->CountsDue(now)) {
-      CollectCounts(e);
+    const bool due = e.tracer->CountsDue(now);
+    const bool to_keep = e.tracer->CountsToKeep(now);
+    if (due || to_keep) CollectCounts(e);
+    if (due) {
       e.tracer->SubmitCounts(/*end=*/false);
+    } else if (to_keep) {
+      e.tracer->KeepCounts();
     }
     e.tracer->SubmitProcesses();
     e.tracer->SubmitLosses();
@@ -102,7 +106,11 @@ void Flusher::FlushWhatIsDue() {
   }
   // A suspended one is alive, too.
   for (const TracerSet::Entry& e : tracers_->suspended) {
-    if (e.tracer->CountsDue(now)) e.tracer->SubmitCounts(/*end=*/false);
+    if (e.tracer->CountsDue(now)) {
+      e.tracer->SubmitCounts(/*end=*/false);
+    } else if (e.tracer->CountsToKeep(now)) {
+      e.tracer->KeepCounts();
+    }
     e.tracer->SubmitHeartbeat();
   }
 }

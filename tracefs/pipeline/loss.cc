@@ -28,6 +28,8 @@ std::string_view LossReasonName(LossReason reason) {
       return "refused";
     case LossReason::kOverrun:
       return "overrun";
+    case LossReason::kDied:
+      return "died";
   }
   return "unknown";
 }

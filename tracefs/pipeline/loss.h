@@ -26,8 +26,10 @@ enum class LossReason : uint8_t {
   kRefused,      // "refused": the operation was not done: it could not have
                  // been recorded, and the policy is to fail
   kOverrun,      // "overrun": process records that the kernel had no room for
+  kDied,         // "died": counted by an aggregate in a daemon that was killed
+                 // before that was kept for the next
 };
-inline constexpr size_t kLossReasonCount = 7;
+inline constexpr size_t kLossReasonCount = 8;
 std::string_view LossReasonName(LossReason reason);
 
 // The status of a stage that does not take a block because of its policy. Not a

@@ -98,6 +98,22 @@ class EventCounter {
   // everything to be written at the end of a trace.
   virtual void Report(uint64_t now_ns, bool end, const WriteRecord& write) = 0;
 
+  // What another process goes on with, as bytes: all that was added up, but
+  // what is in shards.
+  virtual void Save(std::string* out) const = 0;
+  // Goes on with that. `told`: it was saved when the period, or with `end` all
+  // that there was, was about to be returned, and has been since: that is not
+  // told again. Returns how many events that were; nothing, and nothing has
+  // changed, if these are no such bytes. Before all else.
+  struct Told {
+    bool period = false;
+    bool end = false;
+  };
+  virtual std::optional<uint64_t> Load(std::string_view saved, Told told) = 0;
+  // Calls of Count that were added up since the trace began, whatever became of
+  // them.
+  virtual uint64_t counted() const = 0;
+
   // The counts since the trace began, for people and metrics: the records are
   // valid during the calls. Threads: any.
   virtual void ForEachTotal(const WriteRecord& use) const = 0;

@@ -5,12 +5,20 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "tracefs/base/append_le.h"
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/common_clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/pipeline/block_builder.h"
 #include "tracefs/pipeline/tracer.h"
 #include "tracefs/survive/area.h"
+#include "tracefs/survive/kept_text.h"
 
 namespace tracefs {
 
@@ -35,6 +43,7 @@ void Tracer::NoteState(bool ended) {
   state.ended = ended ? 1 : 0;
   Copy(record.output, &state.output);
   state.recorded = recorded_.Get();
+  state.told = told_;
   static_assert(kLossReasonCount <= std::tuple_size_v<decltype(state.lost)>);
   static_assert(kOpCount <=
                 std::tuple_size_v<decltype(state.by_op)::value_type>);
@@ -65,6 +74,85 @@ void Tracer::NoteLosses() {
   record.late_blocks.store(late_blocks_.load(std::memory_order_relaxed));
 }
 
+bool Tracer::CountsToKeep(uint64_t now_ns) const {
+  return parts_.survives != nullptr && !counters_.empty() &&
+         now_ns >= save_ns_.load(std::memory_order_relaxed);
+}
+
+void Tracer::KeepCounts() {
+  const std::lock_guard lock(mu_);
+  SaveCounts({}, /*end=*/false);
+}
+
+// With mu_, and no counter is changing.
+void Tracer::SaveCounts(const std::vector<bool>& telling, bool end) {
+  if (parts_.survives == nullptr || counters_.empty()) return;
+  const uint64_t begin = MonotonicNs();
+  std::string text;
+  AppendLe(told_, &text);
+  AppendLe(begin, &text);
+  AppendLe<uint8_t>(end ? 1 : 0, &text);
+  AppendLe(static_cast<uint32_t>(counters_.size()), &text);
+  std::string saved;
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    saved.clear();
+    counters_[i]->Save(&saved);
+    AppendLe<uint8_t>(!telling.empty() && telling[i] ? 1 : 0, &text);
+    AppendLe<uint64_t>(saved.size(), &text);
+    text += saved;
+  }
+  const Status kept =
+      survive::KeepText(*Area::OfProcess(), parts_.survives->counts, text);
+  if (!kept.ok() && std::exchange(tells_unsaved_, false)) {
+    Notify(NoticeId::kOutputFailed,
+           "what tracer " + std::to_string(parts_.id) +
+               " counts is lost if its daemon is killed: " + kept.message());
+  }
+  saved_ns_ = begin;
+  // Large ones take time: at most a fiftieth of it.
+  constexpr uint64_t kEvery = 200 * kNsPerMs;  // each turn of the flusher
+  const uint64_t now = MonotonicNs();
+  save_ns_.store(now + std::max(kEvery, 50 * (now - begin)),
+                 std::memory_order_relaxed);
+}
+
+uint64_t Tracer::LoadCounts(const survive::TraceState& state) {
+  if (counters_.empty()) return 0;
+  survive::TraceRecord& record = *parts_.survives;
+  Area& area = *Area::OfProcess();
+  told_ = state.told;
+  const std::optional<std::string> text =
+      survive::KeptText(area, record.counts.load());
+  ByteCursor saved(AsBytes(text ? std::string_view(*text) : ""));
+  const auto told_then = saved.TakeLe<uint64_t>();
+  const auto at_ns = saved.TakeLe<uint64_t>();
+  const auto end = saved.TakeLe<uint8_t>();
+  const auto count = saved.TakeLe<uint32_t>();
+  uint64_t were_told = 0;
+  uint64_t told = 0;
+  if (told_then && at_ns && end && count && *count == counters_.size()) {
+    saved_ns_ = *at_ns;
+    told = state.told - std::min(*told_then, state.told);
+    for (const std::shared_ptr<EventCounter>& counter : counters_) {
+      const auto telling = saved.TakeLe<uint8_t>();
+      const auto size = saved.TakeLe<uint64_t>();
+      const auto bytes = size ? saved.Take(*size) : std::nullopt;
+      if (!telling || !bytes) break;
+      const bool again = told != 0 && *telling != 0;
+      were_told +=
+          counter->Load(AsText(*bytes), {.period = again, .end = again && *end})
+              .value_or(0);
+    }
+  }
+  // Each event is counted by each of them.
+  const uint64_t known = counters_.front()->counted();
+  std::atomic<uint64_t>& lost =
+      record.lost[static_cast<size_t>(LossReason::kDied)];
+  const uint64_t all = area.CountedEvents(record);
+  if (all > known + lost.load()) lost.store(all - known);
+  return were_told - std::min(told, were_told);
+}
+
 Status Tracer::Continue(TraceIdentity identity) {
   survive::TraceRecord& record = *parts_.survives;
   const survive::TraceState& state = record.states[record.turns.load() % 2];
@@ -76,14 +164,18 @@ Status Tracer::Continue(TraceIdentity identity) {
   next_sequence_ = state.sequence;
   blocks_.Add(state.sequence);
   recorded_.Add(state.recorded);
+  const uint64_t untold = LoadCounts(state);
   for (size_t r = 0; r < kLossReasonCount; ++r) {
     const auto reason = static_cast<LossReason>(r);
     losses_.Restore(reason, state.lost[r]);
     // What the dead one could not tell any more; when it was is not known.
     const uint64_t lost = record.lost[r].load();
     const uint64_t now = MonotonicNs();
-    if (lost > state.lost[r])
-      losses_.Add(reason, lost - state.lost[r], now, now);
+    const uint64_t since =
+        reason == LossReason::kDied && saved_ns_ != 0 ? saved_ns_ : now;
+    if (lost > state.lost[r]) {
+      losses_.Add(reason, lost - state.lost[r], since, now);
+    }
   }
   for (size_t phase = 0; phase < totals_.size(); ++phase) {
     for (size_t op = 0; op < kOpCount; ++op) {
@@ -111,6 +203,14 @@ Status Tracer::Continue(TraceIdentity identity) {
     place->kept.bytes.store(0);
   }
   left_since_ns_ = UINT64_MAX;
+  SaveCounts({}, /*end=*/false);
+  if (untold == 0) return Status::Ok();
+  const std::string events = std::to_string(untold);
+  spare_->Reset();
+  static_cast<void>(format::WriteChange(
+      spare_->writer,
+      {.from_ns = MonotonicNs(), .properties = {{"daemon.untold", events}}}));
+  NoteError(WriteLocked(*spare_, /*last=*/false));
   return Status::Ok();
 }
 

@@ -8,6 +8,7 @@
 #include "tracefs/base/own_rights.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/survive/kept_text.h"
 
 namespace tracefs {
 namespace {
@@ -100,20 +101,27 @@ void Tracer::SubmitCounts(bool end) {
     NoteError(WriteLocked(block, /*last=*/false));
     block.Reset();
   };
+  std::vector<bool> telling;
+  for (const auto& counter : counters_) {
+    telling.push_back(end || counter->Due(now));
+  }
+  SaveCounts(telling, end);
   for (size_t i = 0; i < counters_.size(); ++i) {
-    if (!end && !counters_[i]->Due(now)) continue;
+    if (!telling[i]) continue;
     counters_[i]->Report(now, end, [&](format::AggregateRecord record) {
       record.aggregate = static_cast<uint32_t>(i + 1);
       if (!format::WriteAggregate(block.writer, record)) {
         hand_on();
         static_cast<void>(format::WriteAggregate(block.writer, record));
       }
+      told_ += record.count;
       if (!record.repeated) block.counted += record.count;
       block.first_ns = record.from_ns;
       block.last_ns = record.to_ns;
     });
   }
   hand_on();
+  if (!end) SaveCounts({}, /*end=*/false);
 }
 
 void Tracer::SubmitOpenFiles(FileStates& states) {
@@ -535,6 +543,9 @@ Status Tracer::Stop(std::string_view end_reason) {
     status = Status::Invalid("FINAL does not fit into a block");
   } else {
     status = WriteLocked(final_block, /*last=*/true);
+  }
+  if (parts_.survives != nullptr) {
+    survive::ForgetText(*survive::Area::OfProcess(), parts_.survives->counts);
   }
   const Status released = parts_.output->Release();
   if (!status.ok()) return status;

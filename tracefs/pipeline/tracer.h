@@ -88,6 +88,9 @@ class Tracer {
 
   // Counts an operation that is done.
   void Count(Event& event, BlockBuilder& builder) const {
+    if (parts_.survives != nullptr) {
+      survive::Area::CountEvent(*parts_.survives);
+    }
     for (size_t i = 0; i < counters_.size(); ++i) {
       counters_[i]->Count(event, *builder.shards()[i]);
     }
@@ -100,6 +103,10 @@ class Tracer {
   // Writes what was collected in the period that ends now; with `end` all that
   // is to be said at the end. Never fails, as Submit.
   void SubmitCounts(bool end);
+  // Whether a later daemon would know too little of what was counted. Then,
+  // once it is added up: that one goes on with it.
+  bool CountsToKeep(uint64_t now_ns) const;
+  void KeepCounts();
   // What its counters have since it started. Threads: any.
   const std::vector<std::shared_ptr<EventCounter>>& counters() const {
     return counters_;
@@ -199,12 +206,20 @@ class Tracer {
   Status Continue(TraceIdentity identity);
   void NoteState(bool ended);
   void NoteLosses();
+  // `telling`: of the counters, which are about to be told, at the end of all.
+  void SaveCounts(const std::vector<bool>& telling, bool end);
+  // Returns how many events of a period were told in part only.
+  uint64_t LoadCounts(const survive::TraceState& state);
 
   // Lock order: that of processes_, mu_, error_mu_.
   std::mutex mu_;  // guards all below and the output chain
   uint64_t next_sequence_ = 0;
   uint64_t last_block_ns_ = 0;
   ClockPair clock_;
+  uint64_t told_ = 0;      // TraceState::told
+  uint64_t saved_ns_ = 0;  // when counts were
+  bool tells_unsaved_ = true;
+  std::atomic<uint64_t> save_ns_{0};  // when they are to be the next time
   // Of blocks of a dead daemon that are still to be written.
   uint64_t left_since_ns_ = UINT64_MAX;
   std::unique_ptr<Block> spare_;

@@ -6,15 +6,14 @@
 #include <string_view>
 #include <tuple>
 
-#include "drivers/assembly/table.h"
 #include "tracefs/survive/area.h"
 #include "tracefs/tracers/plan_outputs.h"
 
 namespace tracefs {
 namespace {
 
-constexpr std::array<std::string_view, 4> kFilters = {"compress", "columns",
-                                                      "checksum", "encrypt"};
+constexpr std::array<std::string_view, 5> kFilters = {
+    "compress", "columns", "checksum", "encrypt", "throttle"};
 
 constexpr std::array<std::string_view, 3> kReceivers = {"tcp", "tls", "unix"};
 
@@ -25,22 +24,14 @@ Status CannotSurvive(const Config& config, const ConfigEntry& entry,
 }
 
 Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
-  for (const ConfigEntry& entry : tracer.assembly) {
-    if (entry.role == EntryRole::kRule) continue;
-    const AssemblyDriverRow* const row = FindAssemblyDriver(entry.name);
-    if (row == nullptr || row->only_counts) {
-      return CannotSurvive(config, entry,
-                           "keeps its state in the daemon's own memory, and "
-                           "would start again from nothing; leave it out");
-    }
-  }
   for (size_t i = 0; i + 1 < tracer.output.size(); ++i) {
     const ConfigEntry& entry = tracer.output[i];
     if (std::ranges::find(kFilters, entry.name) != kFilters.end()) continue;
-    return CannotSurvive(config, entry,
-                         "holds what a later daemon would not know (blocks, or "
-                         "what stands for what); of the output filters "
-                         "compress, columns, checksum and encrypt go with it");
+    return CannotSurvive(
+        config, entry,
+        "holds what a later daemon would not know (blocks, or "
+        "what stands for what); of the output filters "
+        "compress, columns, checksum, encrypt and throttle go with it");
   }
   const ConfigEntry& driver = tracer.output.back();
   if (driver.Has("feed")) {

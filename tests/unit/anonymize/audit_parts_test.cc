@@ -271,7 +271,7 @@ TEST(OwnWordsTest, EveryOtherWordTellsSomething) {
   const std::map<ArgId, std::vector<std::string>> words = {
       {ArgId::kLossReason,
        {"output_error", "too_large", "queue_full", "throttled", "degraded",
-        "refused", "overrun"}},
+        "refused", "overrun", "died"}},
       {ArgId::kEndReason,
        {"unmount", "stop", "signal", "error", "exit", "destroyed",
         "end of the iolog", "end of the strace"}},

@@ -124,7 +124,8 @@ TEST(LossReasonTest, NamesAndErrorsTellReasonsApart) {
       {LossReason::kThrottled, "throttled"},
       {LossReason::kDegraded, "degraded"},
       {LossReason::kRefused, "refused"},
-      {LossReason::kOverrun, "overrun"}};
+      {LossReason::kOverrun, "overrun"},
+      {LossReason::kDied, "died"}};
   ASSERT_EQ(names.size(), kLossReasonCount);
   for (const auto& [reason, name] : names) {
     EXPECT_EQ(LossReasonName(reason), name);

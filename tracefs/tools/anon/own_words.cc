@@ -9,7 +9,7 @@ namespace tracefs::anonymize {
 bool IsOwnWord(format::ArgId argument, std::string_view text) {
   constexpr std::string_view kLosses[] = {
       "output_error", "too_large", "queue_full", "throttled",
-      "degraded",     "refused",   "overrun"};
+      "degraded",     "refused",   "overrun",    "died"};
   constexpr std::string_view kEnds[] = {
       "unmount", "stop",      "signal",           "error",
       "exit",    "destroyed", "end of the iolog", "end of the strace"};

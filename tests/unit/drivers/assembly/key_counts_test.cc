@@ -7,6 +7,9 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
+
+#include "tracefs/base/bytes.h"
 
 namespace tracefs {
 namespace {
@@ -127,6 +130,79 @@ TEST(KeyCountsTest, ManyKeysKeepTheHeavyOnesAndTheSums) {
     EXPECT_GT(both.table.Other().count, 0u);
     EXPECT_LE(both.table.footprint(), Small().bytes);
   }
+}
+
+// A table with much in it, of which `both` knows the truth.
+void Fill(Both& both) {
+  std::mt19937_64 random(5);
+  for (uint64_t i = 0; i < 30'000; ++i) {
+    both.Add("key" + std::to_string(random() % 3'000),
+             {.bytes = random() % 10'000,
+              .failed = random() % 7 == 0,
+              .has_size = random() % 2 == 0,
+              .latency_ns = random() >> (20 + random() % 40)});
+  }
+}
+
+bool IsAnyKey(std::string_view) { return true; }
+
+TEST(KeyCountsTest, WhatWasSavedGoesOn) {
+  Both both(Small());
+  Fill(both);
+  std::string saved;
+  both.table.Save(&saved);
+  KeyCountsOptions other_hash = Small();
+  other_hash.seed = 43;
+  KeyCounts table(other_hash);
+  ByteCursor bytes(AsBytes(saved));
+  ASSERT_TRUE(table.Load(bytes, IsAnyKey));
+  EXPECT_EQ(bytes.left(), 0u);
+  EXPECT_EQ(table.total(), both.events);
+  Check(table, both.exact, both.events, KeyCounts::Capacity(Small()) / 4);
+  std::string again;
+  table.Save(&again);
+  EXPECT_EQ(again, saved);
+  // It counts on, and keys that were there keep what they had.
+  const KeyCounts::Entry before = table.entries().front();
+  const std::string key(table.KeyOf(before));
+  table.Add(key, {.bytes = 1, .latency_ns = 2});
+  EXPECT_EQ(table.entries().front().counts.count, before.counts.count + 1);
+}
+
+TEST(KeyCountsTest, Malicious_WhatWasNotSavedIsRefused) {
+  Both both(Small());
+  Fill(both);
+  std::string saved;
+  both.table.Save(&saved);
+  const auto loads = [](const std::string& text) {
+    KeyCounts table(Small());
+    ByteCursor bytes(AsBytes(text));
+    const bool loaded = table.Load(bytes, IsAnyKey);
+    if (!loaded) {
+      EXPECT_TRUE(table.empty());
+    }
+    // Whatever was read, it works.
+    for (int i = 0; i < 2000; ++i) {
+      table.Add("k" + std::to_string(i), {.latency_ns = 5});
+    }
+    return loaded && bytes.left() == 0;
+  };
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_FALSE(loads(saved.substr(0, random() % saved.size())));
+    std::string wrong = saved;
+    wrong[random() % 4'000] = static_cast<char>(random());
+    static_cast<void>(loads(wrong));
+    wrong.replace(random() % (saved.size() - 8), 4, "\xff\xff\xff\xff");
+    static_cast<void>(loads(wrong));
+  }
+  EXPECT_FALSE(loads(""));
+  KeyCounts table(Small());
+  ByteCursor bytes(AsBytes(saved));
+  const std::string last(both.table.KeyOf(both.table.entries().back()));
+  EXPECT_FALSE(
+      table.Load(bytes, [&](std::string_view key) { return key != last; }));
+  EXPECT_TRUE(table.empty());
 }
 
 TEST(KeyCountsTest, AddingTablesIsLikeCountingInOne) {

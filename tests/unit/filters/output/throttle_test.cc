@@ -68,6 +68,18 @@ TEST_F(ThrottleTest, AnIdleHourSavesUpOneSecond) {
   EXPECT_GE(slept_ns_, kNsPerSecond * 8 / 10);
 }
 
+// A daemon that is killed again and again must not let more through.
+TEST_F(ThrottleTest, AnotherProcessBeginsWithNothingSavedUp) {
+  const auto filter = Make({.ops_per_second = 1000});
+  TraceIdentity identity = TestIdentity();
+  identity.resumes = true;
+  ASSERT_TRUE(filter->Initialize(identity).ok());
+  ASSERT_TRUE(Put(*filter, 100).ok());
+  EXPECT_EQ(slept_ns_, 0u);
+  ASSERT_TRUE(Put(*filter, 100).ok());
+  EXPECT_NEAR(static_cast<double>(slept_ns_), 0.1e9, 0.001e9);
+}
+
 TEST_F(ThrottleTest, DropKeepsTheRateWithoutWaiting) {
   const auto filter =
       Make({.ops_per_second = 1000, .when_full = {.block = false}});
