@@ -6,6 +6,9 @@
 #include <unordered_set>
 
 namespace tracefs {
+
+using survive::Area;
+
 namespace {
 
 bool Overlap(const Lock& a, const Lock& b) {
@@ -109,7 +112,8 @@ size_t LockTable::waiter_count() {
 
 // Merges `lock`, which conflicts with no other owner, into what its owner
 // holds. 0 or, nothing changed, ENOLCK.
-int LockTable::Apply(Space& space, const Lock& lock) {
+int LockTable::Apply(uint64_t file, Family family, Space& space,
+                     const Lock& lock) {
   auto first =
       std::find_if(space.held.begin(), space.held.end(),
                    [&](const Lock& h) { return h.owner == lock.owner; });
@@ -138,10 +142,12 @@ int LockTable::Apply(Space& space, const Lock& lock) {
     if (it->start < lock.start) {
       own.push_back(*it);
       own.back().end = lock.start - 1;
+      own.back().record = Area::kNone;
     }
     if (it->end > lock.end) {
       own.push_back(*it);
       own.back().start = lock.end + 1;
+      own.back().record = Area::kNone;
     }
   }
   if (lock.type != LockType::kUnlock) {
@@ -158,7 +164,10 @@ int LockTable::Apply(Space& space, const Lock& lock) {
         lock_count() + more > limits_.locks) {
       return ENOLCK;
     }
-    held_.fetch_add(more, std::memory_order_release);
+  }
+  if (!KeepChange(file, family, {first, last}, own)) return ENOLCK;
+  if (own.size() > before) {
+    held_.fetch_add(own.size() - before, std::memory_order_release);
   } else {
     held_.fetch_sub(before - own.size(), std::memory_order_release);
   }
@@ -174,7 +183,7 @@ int LockTable::Apply(Space& space, const Lock& lock) {
 
 // What `owner` holds has changed: grants the waiters it blocked, and those
 // blocked by locks that these grants gave up.
-void LockTable::Wake(Space& space, Family family, uint64_t owner,
+void LockTable::Wake(uint64_t file, Space& space, Family family, uint64_t owner,
                      Finished* finished) {
   if (space.waiters.empty()) return;
   std::vector<uint64_t> changed = {owner};
@@ -187,7 +196,7 @@ void LockTable::Wake(Space& space, Family family, uint64_t owner,
           ConflictWith(space, waiter.lock, waiter.blocker) == nullptr) {
         const Lock* conflict = FirstConflict(space, waiter.lock);
         if (conflict == nullptr) {
-          error = Apply(space, waiter.lock);
+          error = Apply(file, family, space, waiter.lock);
           changed.push_back(waiter.lock.owner);
         } else if (Redirect(waiter, family, conflict->owner)) {
           waiter.blocker = conflict->owner;
@@ -237,6 +246,7 @@ int LockTable::SetOrQueue(uint64_t file, Family family, Lock lock,
     if (family == Family::kFlock) {
       for (auto held = space.held.begin(); held != space.held.end(); ++held) {
         if (held->owner != lock.owner || held->type == lock.type) continue;
+        Unkeep(*held);
         space.held.erase(held);
         held_.fetch_sub(1, std::memory_order_release);
         changed = true;
@@ -246,7 +256,7 @@ int LockTable::SetOrQueue(uint64_t file, Family family, Lock lock,
     const Lock* conflict =
         lock.type == LockType::kUnlock ? nullptr : FirstConflict(space, lock);
     if (conflict == nullptr) {
-      result = Apply(space, lock);
+      result = Apply(file, family, space, lock);
       changed = true;
       if (may_wait) Forget(waiter);
     } else if (!may_wait) {
@@ -255,7 +265,7 @@ int LockTable::SetOrQueue(uint64_t file, Family family, Lock lock,
       result = Enqueue(file, family, space, lock, conflict->owner, waiter,
                        completion);
     }
-    if (changed) Wake(space, family, lock.owner, &finished);
+    if (changed) Wake(file, space, family, lock.owner, &finished);
     EraseIfEmpty(shard, file);
   }
   Finish(finished);
@@ -309,6 +319,7 @@ void LockTable::ReleaseHandle(uint64_t file, uint64_t handle) {
     std::vector<uint64_t> owners;
     for (const Lock& held : space.held) {
       if (held.handle != handle) continue;
+      Unkeep(held);
       if (owners.empty() || owners.back() != held.owner) {
         owners.push_back(held.owner);
       }
@@ -318,11 +329,95 @@ void LockTable::ReleaseHandle(uint64_t file, uint64_t handle) {
                       [&](const Lock& held) { return held.handle == handle; }),
         std::memory_order_release);
     for (const uint64_t owner : owners) {
-      Wake(space, Family::kPosix, owner, &finished);
+      Wake(file, space, Family::kPosix, owner, &finished);
     }
     EraseIfEmpty(shard, file);
   }
   Finish(finished);
+}
+
+// --- what a later daemon finds -----------------------------------------------
+
+bool LockTable::Keep(uint64_t file, Family family, Lock& lock) {
+  lock.record = area_->TakeLock();
+  if (lock.record == Area::kNone) return false;
+  survive::LockRecord& record = area_->lock(lock.record);
+  record.owner = lock.owner;
+  record.handle = lock.handle;
+  record.start = lock.start;
+  record.end = lock.end;
+  record.pid = lock.pid;
+  record.type = static_cast<uint8_t>(lock.type);
+  record.family = static_cast<uint8_t>(family);
+  record.file.store(file, std::memory_order_release);
+  return true;
+}
+
+void LockTable::Unkeep(const Lock& lock) {
+  if (area_ == nullptr || lock.record == Area::kNone) return;
+  area_->lock(lock.record).file.store(0, std::memory_order_release);
+  area_->GiveLock(lock.record);
+}
+
+// What an owner holds becomes `after`. What is new comes first: at no moment is
+// less kept than is held before and after. False, and nothing has changed, if
+// there is no room.
+bool LockTable::KeepChange(uint64_t file, Family family,
+                           std::span<const Lock> before,
+                           std::vector<Lock>& after) {
+  if (area_ == nullptr) return true;
+  std::vector<Lock*> kept;
+  for (Lock& lock : after) {
+    if (lock.record != Area::kNone) continue;
+    if (!Keep(file, family, lock)) {
+      for (const Lock* const one : kept) Unkeep(*one);
+      return false;
+    }
+    kept.push_back(&lock);
+  }
+  for (const Lock& lock : before) {
+    const bool stays = std::ranges::any_of(
+        after, [&](const Lock& one) { return one.record == lock.record; });
+    if (!stays) Unkeep(lock);
+  }
+  return true;
+}
+
+void LockTable::Restore(
+    const std::function<bool(uint64_t file, uint64_t handle)>& is_open) {
+  const auto records =
+      std::min<uint32_t>(area_->header().locks_used.load(), Area::kMostLocks);
+  // Before any is made, which may take the place of one that was free.
+  std::vector<uint32_t> left;
+  for (uint32_t i = 0; i < records; ++i) {
+    if (area_->lock(i).file.load() != 0) left.push_back(i);
+  }
+  for (const uint32_t i : left) {
+    const survive::LockRecord& record = area_->lock(i);
+    const uint64_t file = record.file.load();
+    if (record.type > static_cast<uint8_t>(LockType::kWrite) ||
+        record.family > static_cast<uint8_t>(Family::kFlock) ||
+        record.end < record.start || record.end > kLockEnd ||
+        !is_open(file, record.handle)) {
+      continue;
+    }
+    const auto family = static_cast<Family>(record.family);
+    Shard& shard = ShardOf(file);
+    const std::lock_guard guard(shard.mu);
+    Space& space = SpaceOf(shard.files[file], family);
+    static_cast<void>(Apply(file, family, space,
+                            {.type = static_cast<LockType>(record.type),
+                             .start = record.start,
+                             .end = record.end,
+                             .owner = record.owner,
+                             .handle = record.handle,
+                             .pid = record.pid}));
+  }
+  // They have others by now.
+  for (const uint32_t i : left) {
+    area_->lock(i).file.store(0);
+    area_->GiveLock(i);
+  }
 }
 
 void LockTable::EraseIfEmpty(Shard& shard, uint64_t file) {

@@ -25,9 +25,12 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "tracefs/survive/area.h"
 
 namespace tracefs {
 
@@ -44,6 +47,8 @@ struct Lock {
   uint64_t owner = 0;       // FUSE's lock_owner
   uint64_t handle = 0;      // the open file it was asked through
   uint32_t pid = 0;         // what F_GETLK tells others
+  // Of one that is held, where a later daemon finds it.
+  uint32_t record = survive::Area::kNone;
 };
 
 // From and to the C form that libfuse hands over (l_whence is SEEK_SET; l_len
@@ -68,6 +73,16 @@ class LockTable {
 
   LockTable() : LockTable(Limits()) {}
   explicit LockTable(const Limits& limits) : limits_(limits) {}
+
+  // From now on what is held is kept for a later daemon, before the request for
+  // it is answered. Requests that are not come again, waiting ones, too, so
+  // that what was half done is done again. Before the first lock; `area`
+  // outlives this.
+  void KeepIn(survive::Area& area) { area_ = &area; }
+  // What was held when the daemon before was killed, as far as `is_open`: a
+  // lock is gone with the open file that it was asked through.
+  void Restore(
+      const std::function<bool(uint64_t file, uint64_t handle)>& is_open);
   // Remaining waiters are never completed: call Clear() first.
   ~LockTable() = default;
   LockTable(const LockTable&) = delete;
@@ -172,9 +187,14 @@ class LockTable {
   void Release(uint64_t file, Family family, uint64_t owner);
   void EraseIfEmpty(Shard& shard, uint64_t file);
   // All under the shard's mutex.
-  int Apply(Space& space, const Lock& lock);
-  void Wake(Space& space, Family family, uint64_t owner, Finished* finished);
+  int Apply(uint64_t file, Family family, Space& space, const Lock& lock);
+  void Wake(uint64_t file, Space& space, Family family, uint64_t owner,
+            Finished* finished);
   void DropAll(File& file, Finished* finished);
+  bool Keep(uint64_t file, Family family, Lock& lock);
+  void Unkeep(const Lock& lock);
+  bool KeepChange(uint64_t file, Family family, std::span<const Lock> before,
+                  std::vector<Lock>& after);
   // Takes the graph's mutex. True, and no edge is made, if the owner would
   // wait for itself.
   int Enqueue(uint64_t file, Family family, Space& space, const Lock& lock,
@@ -186,6 +206,7 @@ class LockTable {
   void ForgetLocked(uint64_t waiter);
 
   const Limits limits_;
+  survive::Area* area_ = nullptr;  // null: nothing is kept
   std::atomic<size_t> held_{0};
   std::array<Shard, 16> shards_;
 

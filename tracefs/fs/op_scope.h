@@ -169,6 +169,10 @@ class OpScope {
   // object is then not used by this thread any more, but for a ReplyError in
   // its stead.
   void Park() {
+    if (survive::Area* const area = fs_.area()) {
+      parked_as_ = RequestSource::OfThread().unique;
+      area->Park();
+    }
     if (traced()) recording_->Park();
   }
 
@@ -187,6 +191,8 @@ class OpScope {
   void ReplyError(int error) {
     // The backing file could not be opened again.
     if (error == EBADF) error = LostFdError();
+    // Another thread may end what was parked, in the middle of its own.
+    const survive::Area::Detour detour(fs_.area(), parked_as_);
     End(0, error, [&] { return fuse_reply_err(req_, error); });
   }
 
@@ -236,6 +242,7 @@ class OpScope {
   static constexpr auto kLook = ChangeOrder::Use::kLook;
   static constexpr auto kChange = ChangeOrder::Use::kChange;
   bool to_disk_ = false;
+  uint64_t parked_as_ = 0;  // its number, where a later daemon may end it
   FileSystem& fs_;
   // When it began on this thread; it may have waited for that.
   uint64_t begin_ns_;

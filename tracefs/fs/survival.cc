@@ -1,5 +1,6 @@
 // FileSystem: what a later daemon takes over (tracefs/survive).
 #include <cstring>
+#include <unordered_map>
 
 #include "tracefs/fs/file_system.h"
 
@@ -40,6 +41,7 @@ void FileSystem::KeepIn(Area& area) {
   next_handle_id_ = &area.header().next_handle;
   inodes_.KeepIn(area);
   HandleTable::KeepIn(area);
+  locks_.KeepIn(area);
   area.Use();
 }
 
@@ -47,7 +49,16 @@ Status FileSystem::Restore() {
   area_->BeFirst();
   area_->FindFree();
   inodes_.Restore();
-  return handles_.Restore(inodes_, open_files_);
+  if (Status s = handles_.Restore(inodes_, open_files_); !s.ok()) return s;
+  std::unordered_map<uint64_t, uint64_t> open;  // the node, by handle
+  handles_.ForEach([&](const Handle& handle) {
+    open.emplace(handle.id, handle.inode.id());
+  });
+  locks_.Restore([&](uint64_t file, uint64_t handle) {
+    const auto found = open.find(handle);
+    return found != open.end() && found->second == file;
+  });
+  return Status::Ok();
 }
 
 void FileSystem::Forget(ByteSpan message, WorkSlot& slot) {

@@ -262,8 +262,11 @@ void RequestLoop::Process(std::byte* message, size_t size) {
     uint64_t interrupted = 0;
     if (size >= sizeof in + sizeof interrupted) {
       std::memcpy(&interrupted, message + sizeof in, sizeof interrupted);
-      static_cast<void>(fs_.Interrupt(interrupted));
+      if (fs_.Interrupt(interrupted)) return;
     }
+    // Of a request that waits for a lock libfuse knows.
+    const fuse_buf buffer = BufferOf(message, size);
+    fuse_session_process_buf(session_, &buffer);
     return;
   }
   if ((in.unique & survive::kSentAgain) != 0 && AnswerAgain(message, size)) {

@@ -204,11 +204,6 @@ Status MountRun::ChooseHowToServe() {
       UringObstacle().empty()) {
     transport_facts.round_trips = MeasureTransports();
   }
-  if (options_.survive && forwards_locks_) {
-    return Status::Invalid(
-        "--survive yes: a filter names lock operations, and a later daemon "
-        "would not know who holds locks; leave getlk, setlk and flock out");
-  }
   Result<TransportChoice> transport =
       ChooseTransport(options_.transport, transport_facts);
   if (!transport.ok()) return transport.status();

@@ -218,7 +218,6 @@ class Succession:
         tracefs = os.path.join(self.suite.bin, "tracefs-mount")
         file = f'file = "{self.suite.path("refused", "trace")}"'
         for filter_text, output, more in (
-                ("op = flock", file, ()),
                 ("", "async; " + file, ()),
                 ("", 'unix = "/nowhere" when_full = spill '
                  f'"{self.suite.folder("spill", mode=0o700)}" max = 8M', ()),
