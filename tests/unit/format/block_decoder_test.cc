@@ -540,6 +540,12 @@ TEST_F(BlockDecoderTest, ABlockWithoutItsHeadIsNotUsed) {
   EXPECT_TRUE(Next());
   EXPECT_FALSE(Next());
   EXPECT_EQ(stats().undecodable_blocks, 2u);
+  EXPECT_EQ(std::ranges::count_if(reports_,
+                                  [](const std::string& report) {
+                                    return report.ends_with(
+                                        "does not start with a BLOCK message");
+                                  }),
+            2);
   EXPECT_TRUE(stats().final_record.has_value());
 }
 

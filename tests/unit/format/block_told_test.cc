@@ -382,6 +382,130 @@ TEST_F(BlockToldTest, DetailsOfTheCallerComeWithEachOfItsOperations) {
   EXPECT_EQ(at, ids.size());
 }
 
+// What is understood of one operation is nothing of the next.
+TEST_F(BlockToldTest, WhatIsNotUnderstoodBelongsToItsOperationAlone) {
+  const auto number = Info(Field::kUid).arg_id;
+  trace_.AddRaw(0x10b, [&](MessageWriter& out) {
+    out.Put<uint64_t>(Info(Field::kTime).arg_id, 1);
+    out.PutText(998, "text");
+    out.PutText(number, "hidden");
+  });
+  AddOperation(1, 0, 2);
+  trace_.EndBlock();
+  int seen = 0;
+  Read([&](Record& record) {
+    if (++seen == 1) {
+      ASSERT_EQ(record.extra.size(), 2u);
+      EXPECT_EQ(AsText(record.extra[0].value), "text");
+      const ExtraArgument* const hidden = OpaqueValue(record, Field::kUid);
+      ASSERT_NE(hidden, nullptr);
+      EXPECT_EQ(AsText(hidden->value), "hidden");
+    } else {
+      EXPECT_TRUE(record.extra.empty());
+      EXPECT_EQ(OpaqueValue(record, Field::kUid), nullptr);
+    }
+    EXPECT_EQ(OpaqueValue(record, Field::kGid), nullptr);
+  });
+  EXPECT_EQ(seen, 2);
+}
+
+// Arguments of later versions are what the trace says that they are.
+TEST_F(BlockToldTest, ATraceDescribesItsOwnArguments) {
+  const auto described = [](uint16_t id, uint16_t width, FieldType type) {
+    std::string text(5, '\0');
+    StoreLe<uint16_t>(text.data(), id);
+    StoreLe<uint16_t>(text.data() + 2, width);
+    text[4] = static_cast<char>(type);
+    return text + "ARG_NEW";
+  };
+  std::vector<std::byte> memory(1 << 16);
+  MessageWriter out(memory);
+  out.Begin(static_cast<uint16_t>(MessageId::kStart));
+  out.Put<uint64_t>(ArgId::kClockMonotonic, 1000);
+  out.Put<uint64_t>(ArgId::kClockReal, 9000);
+  out.PutText(ArgId::kArgumentName, described(990, 4, FieldType::kSigned));
+  out.PutText(ArgId::kArgumentName, described(991, 4, FieldType::kUnsigned));
+  out.PutText(ArgId::kArgumentName, described(992, 0, FieldType::kText));
+  ASSERT_TRUE(out.End());
+  // In the same block: its clock is that of START.
+  out.Begin(0x10b);
+  out.Put<uint64_t>(Info(Field::kTime).arg_id, 1007);
+  out.Put<uint32_t>(990, static_cast<uint32_t>(-5));
+  out.Put<uint32_t>(991, static_cast<uint32_t>(-5));
+  out.PutText(992, "\xff");
+  out.PutText(991, "abcd");
+  ASSERT_TRUE(out.End());
+  const std::string bytes =
+      EncodePreamble({.serial = trace_.serial(), .chain = "file"}) +
+      trace_.Frame(0, AsText(out.bytes()));
+  TraceReader reader(std::make_unique<MemorySource>(AsBytes(bytes)),
+                     TraceReaderOptions());
+  std::unique_ptr<BlockDecoder> block;
+  ASSERT_TRUE(reader.NextBlock(&block).ok());
+  ASSERT_FALSE(block->at_end());
+  Record record;
+  block->Next(&record);
+  EXPECT_EQ(record.real_ns, 9007u);
+  EXPECT_EQ(reader.stats().malformed_messages, 0u);
+  ASSERT_EQ(record.extra.size(), 4u);
+  const auto meaning = [&](size_t i) {
+    return Interpret(*record.trace, record.extra[i]);
+  };
+  EXPECT_EQ(meaning(0).kind, ExtraValue::Kind::kSigned);
+  EXPECT_EQ(static_cast<int64_t>(meaning(0).number), -5);
+  EXPECT_EQ(meaning(1).kind, ExtraValue::Kind::kUnsigned);
+  EXPECT_EQ(meaning(1).number, 0xfffffffbu);
+  EXPECT_EQ(meaning(2).kind, ExtraValue::Kind::kText);
+  EXPECT_NE(meaning(3).kind, ExtraValue::Kind::kUnsigned)
+      << "four bytes of text are no number";
+}
+
+TEST_F(BlockToldTest, TimesThatAreNoneAndCoarseOnesKeepTheOrder) {
+  const auto add = [&](uint32_t pid, const auto& time) {
+    trace_.AddRaw(0x10b, [&](MessageWriter& out) {
+      time(out);
+      out.Put<uint32_t>(Info(Field::kPid).arg_id, pid);
+    });
+  };
+  // Beyond 2^31 s: no negative number.
+  add(1, [](MessageWriter& out) {
+    out.Put<uint32_t>(ArgId::kTimeSec, 0x90000000);
+  });
+  add(2, [](MessageWriter& out) { out.Put<uint32_t>(ArgId::kTimeSec, 5); });
+  // Hidden: it stays with the one before it.
+  add(3, [](MessageWriter& out) {
+    out.PutText(Info(Field::kTime).arg_id, "hidden!!");
+  });
+  add(4, [](MessageWriter& out) {
+    out.Put<uint64_t>(ArgId::kTimeUsec, 4'000'000);
+  });
+  trace_.EndBlock();
+  std::vector<uint64_t> pids;
+  Read([&](Record& record) { pids.push_back(record.event.Get(Field::kPid)); });
+  EXPECT_EQ(pids, (std::vector<uint64_t>{4, 2, 3, 1}));
+}
+
+TEST_F(BlockToldTest, Malicious_AReferenceToNothingIsNone) {
+  trace_.DefinePath(0, "");
+  trace_.AddRaw(0x10b, [&](MessageWriter& out) {
+    out.Put<uint64_t>(Info(Field::kTime).arg_id, 1);
+    out.Put<uint32_t>(ArgId::kPathId, 0);
+    out.Put<uint32_t>(ArgId::kParentPathId, 2);
+    out.Put<uint32_t>(ArgId::kNewParentPathId, 1);
+    out.Put<uint32_t>(ArgId::kProcessId, 1);
+  });
+  trace_.EndBlock();
+  int seen = 0;
+  Read([&](Record& record) {
+    ++seen;
+    EXPECT_EQ(record.event.node, 0u);
+    EXPECT_EQ(record.event.parent, 0u);
+    EXPECT_EQ(record.event.new_parent, 1u);
+    EXPECT_EQ(record.event.caller, nullptr);
+  });
+  EXPECT_EQ(seen, 1);
+}
+
 // --- Going elsewhere --------------------------------------------------------
 
 class JumpTest : public BlockToldTest {

@@ -74,6 +74,16 @@ TEST_F(FileChainTest, ReadsAtEachByteWhereverReadingIs) {
   EXPECT_EQ(Rest(chain, 3), whole_.substr(1));
 }
 
+TEST_F(FileChainTest, TheLastFileIsReadToItsEnd) {
+  paths_.pop_back();  // the empty one
+  FileChain chain(paths_, false);
+  for (size_t at = 0; at < whole_.size(); ++at) {
+    std::byte byte;
+    ASSERT_EQ(*chain.ReadAt(at, {&byte, 1}), 1u) << at;
+    EXPECT_EQ(static_cast<char>(byte), whole_[at]) << at;
+  }
+}
+
 TEST_F(FileChainTest, HasASizeOnlyOfFilesThatAreAllThere) {
   ASSERT_EQ(::unlink(paths_[2].c_str()), 0);
   EXPECT_EQ(FileChain(paths_, false).Size(), std::nullopt);

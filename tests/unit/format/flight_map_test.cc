@@ -164,6 +164,9 @@ TEST(FlightRingTest, BlocksOfAllRingsComeInTheirOrder) {
   EXPECT_EQ(mark->overwritten_blocks, 0u);
   EXPECT_EQ(mark->reason, "command");
   EXPECT_EQ(SnapshotOf({}), Expected(Ring()));
+  const Ring unused;
+  const ByteSpan none[] = {unused.bytes(), unused.bytes()};
+  EXPECT_EQ(SnapshotOf(none), Expected(unused));
 }
 
 // The writer was killed in its middle, or somebody has changed a byte.

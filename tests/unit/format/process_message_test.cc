@@ -106,6 +106,28 @@ TEST_F(ProcessMessageTest, EveryValueOfEveryKindComesBack) {
   }
 }
 
+// Readers of others may compare with what FORMAT.md says: 1.
+TEST_F(ProcessMessageTest, FlagsAreOne) {
+  ProcessRecord record;
+  record.kind = ProcessRecord::Kind::kExit;
+  record.late = record.incomplete = record.core_dumped = true;
+  std::vector<std::byte> memory(1000);
+  MessageWriter out(memory);
+  ASSERT_TRUE(WriteProcessRecord(out, record));
+  MessageCursor messages(out.bytes());
+  Message message;
+  ASSERT_TRUE(messages.Next(&message));
+  ArgumentCursor in(message.arguments, BuiltInWidths());
+  Argument argument;
+  int flags = 0;
+  while (in.Next(&argument)) {
+    if (!argument.is<uint8_t>()) continue;
+    EXPECT_EQ(argument.As<uint8_t>(), 1) << argument.id;
+    ++flags;
+  }
+  EXPECT_EQ(flags, 3);
+}
+
 TEST_F(ProcessMessageTest, WhatIsNotKnownIsNotThere) {
   ProcessRecord record;
   record.kind = Kind::kExit;

@@ -266,9 +266,32 @@ TEST_F(TimeSeekTest, SpansOfOverlappingBlocks) {
   }
 }
 
+// Most of a long trace is not looked at: what tells where its first operation
+// is are the watermarks at its front.
+TEST_F(TimeSeekTest, TheSpanOfALongTraceHasWhatComesLateAtItsFront) {
+  for (const size_t late_block : {size_t{0}, size_t{1}, size_t{7}}) {
+    trace_ = TraceBuilder();
+    blocks_.clear();
+    for (size_t i = 0; i < 400; ++i) {
+      const uint64_t now = kStart + i * 1'000'000;
+      // Until it has come, nothing promises that nothing older will.
+      Add({.times = {i == late_block ? kStart - 400'000'000 : now},
+           .watermark = i < late_block ? kStart - 500'000'000 : now,
+           .filling = 8000});
+    }
+    End();
+    const auto span =
+        With([&](TimeSeek& seek) { return seek.Span(begin_, bytes_.size()); });
+    ASSERT_TRUE(span);
+    EXPECT_EQ(span->first_ns, RealOf(kStart - 400'000'000)) << late_block;
+    EXPECT_EQ(span->last_ns, RealOf(kStart + 399'000'000));
+  }
+}
+
 // Long enough for bisection, with blocks that are late by as much as they show.
 TEST_F(TimeSeekTest, FindsEveryMoment) {
-  for (const uint64_t step : {uint64_t{100'000}, uint64_t{10'000'000}}) {
+  for (const uint64_t step :
+       {uint64_t{100'000}, uint64_t{10'000'000}, uint64_t{150'000'000}}) {
     trace_ = TraceBuilder();
     blocks_.clear();
     std::mt19937_64 random(step);
