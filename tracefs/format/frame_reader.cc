@@ -196,7 +196,17 @@ bool FrameReader::AcceptSequence(const FrameHeader& header) {
     last_sequence_ = header.sequence;
     return true;
   }
+  const auto miss = [&](uint64_t from, uint64_t missing) {
+    const uint64_t sum = stats_->missing_blocks + missing;
+    stats_->missing_blocks = sum < missing ? UINT64_MAX : sum;
+    Tell(ReportKind::kGap, walk_.offset(), from, missing);
+  };
   uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
+  if (!any_sequence_ && elsewhere_below_ != 0 && header.sequence != 0) {
+    // Of what comes before this part it lacks its copy of block 0 alone.
+    miss(0, 1);
+    expected = 1;
+  }
   if (expected != 0 && expected < elsewhere_below_) {
     expected = std::min(elsewhere_below_, header.sequence);
   }
@@ -206,10 +216,7 @@ bool FrameReader::AcceptSequence(const FrameHeader& header) {
     return false;
   }
   if (header.sequence != expected && !stats_->snapshot) {
-    const uint64_t missing = header.sequence - expected;
-    const uint64_t sum = stats_->missing_blocks + missing;
-    stats_->missing_blocks = sum < missing ? UINT64_MAX : sum;
-    Tell(ReportKind::kGap, walk_.offset(), expected, missing);
+    miss(expected, header.sequence - expected);
   }
   any_sequence_ = true;
   last_sequence_ = header.sequence;

@@ -142,7 +142,7 @@ void FrameWalk::Stop() {
 
 void FrameWalk::ReleaseMemory() {
   if (begin_ != end_) return;
-  buffer_ = {};
+  buffer_ = std::vector<std::byte>();  // {} would only empty it
   begin_ = end_ = 0;
 }
 

@@ -134,6 +134,12 @@ TEST_F(PartsTest, DataLoss_APartBetweenOrABlockWithinIsMissed) {
             (Pids{4}));
   EXPECT_EQ(stats_.missing_blocks, 1u);
   EXPECT_TRUE(Told("block 3 is missing"));
+  // What the parts before have is not missing in this one.
+  EXPECT_EQ(Read(Preamble() + Mark(FrameKind::kPart, 1, 3) + Block(3, 4)),
+            (Pids{3}));
+  EXPECT_EQ(stats_.missing_blocks, 1u) << "its copy of block 0";
+  EXPECT_TRUE(Told("block 0 is missing"));
+  EXPECT_TRUE(stats_.no_header);
 }
 
 TEST_F(PartsTest, Malicious_ABlock0WithoutAMarkIsOneThatWasSeen) {
@@ -249,6 +255,24 @@ TEST_F(PartsTest, AnInputThatIsNoTraceIsToldByReadFirst) {
   EXPECT_EQ(merger.ReadFirst(0).code(), StatusCode::kCorrupt);
   EXPECT_EQ(merger.ReadFirst(0).code(), StatusCode::kCorrupt) << "again";
   EXPECT_EQ(merger.status(0).code(), StatusCode::kCorrupt);
+}
+
+TEST_F(PartsTest, MemoryIsGivenBackWhileAReaderWaits) {
+  TraceReader reader(std::make_unique<MemorySource>(AsBytes(whole_)),
+                     TraceReaderOptions());
+  std::unique_ptr<BlockDecoder> block;
+  for (uint64_t number = 0; number <= 6; ++number) {
+    ASSERT_TRUE(reader.NextBlock(&block).ok());
+    EXPECT_EQ(block->sequence(), number);
+    EXPECT_EQ(reader.frames().offset(), ends_[number + 1]);
+    // Between any two, and it goes on from there.
+    reader.ReleaseMemory();
+    EXPECT_EQ(reader.frames().offset(), ends_[number + 1]);
+    reader.ReleaseMemory();
+  }
+  EXPECT_EQ(reader.memory_bytes(), 0u) << "all of it was read";
+  ASSERT_EQ(*reader.NextBlock(&block), ReadStep::kEnd);
+  EXPECT_EQ(reader.stats().damaged_bytes, 0u);
 }
 
 TEST_F(PartsTest, ProcessesAreGoneThroughByThemselves) {
