@@ -33,6 +33,15 @@ Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
         "what stands for what); of the output filters "
         "compress, columns, checksum, encrypt and throttle go with it");
   }
+  for (const ConfigEntry& entry : tracer.assembly) {
+    for (const ConfigWord& flag : entry.value.flags) {
+      if (!flag.text.starts_with("STR_REPLAY")) continue;
+      return CannotSurvive(config, entry,
+                           "with " + flag.text +
+                               " tells what a file was when it was first "
+                               "touched, which a later daemon would not know");
+    }
+  }
   const ConfigEntry& driver = tracer.output.back();
   if (driver.Has("feed")) {
     return CannotSurvive(config, driver,

@@ -218,13 +218,17 @@ class Succession:
         tracefs = os.path.join(self.suite.bin, "tracefs-mount")
         file = f'file = "{self.suite.path("refused", "trace")}"'
         for filter_text, output, more in (
+                ("STR_REPLAY", file, ()),
                 ("", "async; " + file, ()),
                 ("", 'unix = "/nowhere" when_full = spill '
                  f'"{self.suite.folder("spill", mode=0o700)}" max = 8M', ()),
                 ("", f'flight = "{self.suite.path("refused", "x")}" size = 64K', ()),
                 ("", file, ("--transport", "uring")),
                 ("", file, ("--sandbox", "strict"))):
-            config = self.suite.config((filter_text, "STR_ALL", output))
+            flags = "STR_ALL"
+            if filter_text.startswith("STR_"):
+                filter_text, flags = "", filter_text
+            config = self.suite.config((filter_text, flags, output))
             done = subprocess.run(
                 [tracefs, source, point, "--config", config, "--foreground",
                  "--survive", "yes", *more], capture_output=True, text=True,

@@ -10,9 +10,15 @@ bool IsOwnWord(format::ArgId argument, std::string_view text) {
   constexpr std::string_view kLosses[] = {
       "output_error", "too_large", "queue_full", "throttled",
       "degraded",     "refused",   "overrun",    "died"};
-  constexpr std::string_view kEnds[] = {
-      "unmount", "stop",      "signal",           "error",
-      "exit",    "destroyed", "end of the iolog", "end of the strace"};
+  constexpr std::string_view kEnds[] = {"unmount",
+                                        "stop",
+                                        "signal",
+                                        "error",
+                                        "exit",
+                                        "destroyed",
+                                        "crashes",
+                                        "end of the iolog",
+                                        "end of the strace"};
   constexpr std::string_view kKeys[] = {"pid",   "ppid", "tree", "tid",
                                         "sid",   "pgid", "uid",  "gid",
                                         "cname", "inode"};
