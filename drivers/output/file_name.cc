@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/format/frame.h"
@@ -21,39 +22,82 @@ std::string DateText(uint64_t real_ns) {
   return std::string(text.data(), size);
 }
 
+// What a name consists of: texts, and what stands behind a %.
+struct Piece {
+  enum class Kind { kText, kDate, kSerial, kPercent, kUnknown };
+  Kind kind{};
+  std::string_view text;  // as written
+};
+
+Piece TakePiece(std::string_view* name) {
+  constexpr std::pair<std::string_view, Piece::Kind> kWords[] = {
+      {"%date", Piece::Kind::kDate},
+      {"%serial", Piece::Kind::kSerial},
+      {"%%", Piece::Kind::kPercent}};
+  Piece piece;
+  size_t size = std::min(name->find('%'), name->size());
+  if (size == 0) {
+    size = 1;
+    piece.kind = Piece::Kind::kUnknown;
+    for (const auto& [word, kind] : kWords) {
+      if (!name->starts_with(word)) continue;
+      size = word.size();
+      piece.kind = kind;
+    }
+  }
+  piece.text = name->substr(0, size);
+  name->remove_prefix(size);
+  return piece;
+}
+
 }  // namespace
 
 Result<std::string> ExpandFileName(std::string_view name, uint64_t real_ns,
                                    const format::Serial& serial) {
-  constexpr std::string_view kDate = "date";
-  constexpr std::string_view kSerial = "serial";
   std::string text;
   while (!name.empty()) {
-    const size_t at = std::min(name.find('%'), name.size());
-    text += name.substr(0, at);
-    name.remove_prefix(at);
-    if (name.empty()) break;
-    name.remove_prefix(1);
-    if (name.substr(0, kDate.size()) == kDate) {
-      text += DateText(real_ns);
-      name.remove_prefix(kDate.size());
-    } else if (name.substr(0, kSerial.size()) == kSerial) {
-      text += format::SerialText(serial);
-      name.remove_prefix(kSerial.size());
-    } else if (name.substr(0, 1) == "%") {
-      text += '%';
-      name.remove_prefix(1);
-    } else {
-      return Status::Invalid(
-          "in a name of an output % begins %date or %serial; for the character "
-          "itself write %%");
+    const Piece piece = TakePiece(&name);
+    switch (piece.kind) {
+      case Piece::Kind::kText:
+        text += piece.text;
+        break;
+      case Piece::Kind::kDate:
+        text += DateText(real_ns);
+        break;
+      case Piece::Kind::kSerial:
+        text += format::SerialText(serial);
+        break;
+      case Piece::Kind::kPercent:
+        text += '%';
+        break;
+      case Piece::Kind::kUnknown:
+        return Status::Invalid(
+            "in a name of an output % begins %date or %serial; for the "
+            "character itself write %%");
     }
   }
   return text;
 }
 
+std::string ExpandDate(std::string_view name, uint64_t real_ns) {
+  std::string text;
+  while (!name.empty()) {
+    const Piece piece = TakePiece(&name);
+    text += piece.kind == Piece::Kind::kDate ? DateText(real_ns)
+                                             : std::string(piece.text);
+  }
+  return text;
+}
+
 bool IsTemplate(std::string_view name) {
-  return name.find("%date") != name.npos || name.find("%serial") != name.npos;
+  while (!name.empty()) {
+    const Piece piece = TakePiece(&name);
+    if (piece.kind == Piece::Kind::kDate ||
+        piece.kind == Piece::Kind::kSerial) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace tracefs

@@ -15,6 +15,9 @@ namespace tracefs {
 Result<std::string> ExpandFileName(std::string_view name, uint64_t real_ns,
                                    const format::Serial& serial);
 
+// `name` with %date in place and all else as it is: a template again.
+std::string ExpandDate(std::string_view name, uint64_t real_ns);
+
 // Whether it would be another one each time.
 bool IsTemplate(std::string_view name);
 

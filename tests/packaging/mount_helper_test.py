@@ -191,7 +191,6 @@ def check_failures(world):
     expect(done.returncode == 32 and str(gone) in done.stderr and
            str(trace) not in done.stderr, f"no source: {done.stderr}")
     trace.unlink()
-    expect(mount("rw").returncode == 1, "without config=")
     bad = world.folder / "bad.conf"
     bad.write_text("{ { nonsense = 1 } { } { file = x } }")
     done = mount(f"config={bad}")
@@ -212,6 +211,37 @@ def check_failures(world):
            "tracefs", "the kernel's tracefs is not what is mounted")
     if done.returncode == 0:
         world.umount()
+
+
+def check_without_config(world):
+    """It records to a dated trace of its own, as tracefs-mount does; rules=FILE
+    watches."""
+    must("mount", "-t", "tmpfs", "lib", "/var/lib")
+    try:
+        done = run("mount", "-f", "-t", "fuse.tracefs", world.source, world.point)
+        expect(done.returncode == 0 and world.mounted() is None, "mount -f mounts")
+        rules = world.folder / "made.rules"
+        rules.write_text('when seen(op = mkdir) then { alarm "made" };')
+        for options in ((), ("-o", f"rules={rules}")):
+            done = run("mount", "-t", "fuse.tracefs", *options, world.source,
+                       world.point)
+            expect(done.returncode == 0 and world.mounted(),
+                   f"without config=: {done.returncode} {done.stderr}")
+            (world.point / f"made{len(options)}").mkdir()
+            expect(world.umount().returncode == 0, "umount")
+            # The second one of a second has another name.
+        traces = sorted(pathlib.Path("/var/lib/tracefs/traces").iterdir(),
+                        key=os.path.getmtime)
+        told = [run(world.commands / "tracefs-dump", "--format", "jsonl",
+                    trace).stdout for trace in traces]
+        expect(len(told) == 2 and all('"op":"mkdir"' in t for t in told) and
+               ['"alarm":"made"' in t for t in told] == [False, True],
+               f"{traces}: {told}")
+        expect(run("mount", "-t", "fuse.tracefs", "-o",
+                   f"rules={rules},config=/x", world.source,
+                   world.point).returncode == 1, "rules= beside config=")
+    finally:
+        must("umount", "/var/lib")
 
 
 def check_fstab(world):
@@ -510,7 +540,7 @@ def main():
         world = World((build / "bin").resolve(), pathlib.Path(folder))
         try:
             for check in (check_plain, check_options, check_failures,
-                          check_fstab, check_twice, check_full_disk, check_keys,
+                          check_without_config, check_fstab, check_twice, check_full_disk, check_keys,
                           check_user, check_remount, check_in_use_and_copies,
                           check_stopped):
                 check(world)

@@ -73,6 +73,8 @@ mount --confg x D | 2 | --confg | did you mean '--config'?
 """
 MISSING = """
 run | 2 | a command to run | --help
+report who | 2 | who needs PATH and a TRACE | tracefs-report who PATH TRACE
+report who T | 2 | who needs PATH and a TRACE | tracefs-report who PATH TRACE
 run --root --src D -- true | 2 | --root | needs no --src
 run --force -- true | 2 | --force | -o TRACE
 run --env --processes off -- true | 2 | --env | needs --processes

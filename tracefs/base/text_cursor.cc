@@ -18,10 +18,11 @@ int HexDigit(char c) {
 
 Status ErrorAt(std::string_view file, SourcePosition position,
                std::string_view message) {
-  if (file == kNobodysText) return Status::Invalid(std::string(message));
+  if (file.empty() || file == kNobodysText) {
+    return Status::Invalid(std::string(message));
+  }
   std::string text(file);
-  if (!text.empty()) text += ':';
-  text += std::to_string(position.line) + ':' +
+  text += ':' + std::to_string(position.line) + ':' +
           std::to_string(position.column) + ": ";
   text += message;
   return Status::Invalid(std::move(text));

@@ -27,8 +27,8 @@ struct SourcePosition {
 // The `file` of a text that no user wrote: nobody could look a place in it up.
 inline constexpr std::string_view kNobodysText = "(no config)";
 
-// kInvalid with "file:line:column: message"; without the file if it is empty,
-// without any place in kNobodysText.
+// kInvalid with "file:line:column: message"; without any place if `file` is
+// empty or kNobodysText: a line of nothing cannot be looked up.
 Status ErrorAt(std::string_view file, SourcePosition position,
                std::string_view message);
 

@@ -205,8 +205,9 @@ Status CheckNamesAreFixed(const Config& config) {
       continue;
     }
     return ErrorAt(config.file_name, driver.position,
-                   "%date and %serial are for the config that a mount begins "
-                   "with; to add this one write its name out");
+                   "%serial is for the config that a mount begins with; to add "
+                   "this one write its name out, or let tracefs-ctl put in a "
+                   "%date");
   }
   return Status::Ok();
 }

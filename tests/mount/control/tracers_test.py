@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
@@ -86,6 +87,31 @@ def many_with_keys(suite):
         told = suite.command("tracefs-dump", "--key", key,
                              suite.path(case, f"trace-{i}"))
         expect("/one" in told, f"tracer {i}: {told}")
+
+
+def an_added_trace_is_named_by_its_date(suite):
+    """%date is put in by tracefs-ctl, and %serial is refused: who makes the file
+    does not know it."""
+    case = "dated"
+    suite.folder(case)
+    running = mount(suite, case, many(suite, case, 1))
+    begin = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    ctl(suite, running.point, "add", write_config(
+        suite, "dated.conf", [(
+            "t", "op = mkdir",
+            f'file = "{suite.path(case, "t-%date.trace")}"')]))
+    os.mkdir(os.path.join(running.point, "one"))
+    said = ctl(suite, running.point, "add", write_config(
+        suite, "serial.conf", [("s", "", f'file = "{suite.path(case, "%serial")}"')]),
+        status=2)
+    expect("%serial is for the config that a mount begins with" in said and
+           "serial.conf:1:" in said, said)
+    running.unmount()
+    name, = [name for name in os.listdir(suite.path(case)) if name.startswith("t-")]
+    end = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    expect(name.endswith(".trace") and begin <= name[2:18] <= end, name)
+    expect_equal([event["path"] for event in suite.read(suite.path(case, name))],
+                 ["/one"], "what it has")
 
 
 def one_too_many_in_a_config(suite):
@@ -297,7 +323,8 @@ def the_file_system_below_is_named(suite, kind):
 
 def main():
     suite = Suite("tracers", __doc__)
-    for case in (as_many_as_documented, many_with_keys, one_too_many_in_a_config,
+    for case in (as_many_as_documented, many_with_keys,
+                 an_added_trace_is_named_by_its_date, one_too_many_in_a_config,
                  rules_count_too, what_fails_leaves_nothing,
                  a_name_is_as_good_as_an_id,
                  an_unmount_names_what_it_waits_for,

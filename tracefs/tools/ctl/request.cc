@@ -8,13 +8,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "config/config.h"
 #include "drivers/output/broker/courier.h"
+#include "drivers/output/file_name.h"
 #include "drivers/output/remote/dialer.h"
+#include "drivers/output/table.h"
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
@@ -330,6 +334,24 @@ Json AsAnswered(const Json& json) {
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+// The config with %date in place in the names of new files: the mount learns
+// names, and makes none. The text as it is where there is no such name.
+std::string WithDates(const std::string& text, Config config) {
+  const uint64_t now = RealNs();
+  bool dated = false;
+  std::string all;
+  for (TracerConfig& tracer : config.tracers) {
+    ConfigEntry& driver = tracer.output.back();
+    if (FindOutputDriver(driver.name)->makes_named_files) {
+      std::string name = ExpandDate(driver.value.text, now);
+      dated |= name != driver.value.text;
+      driver.value.text = std::move(name);
+    }
+    all += ToText(tracer);
+  }
+  return dated ? all : text;
+}
+
 }  // namespace
 
 Result<std::string> ReadConfigText(const std::string& path, NamedBy by) {
@@ -365,14 +387,17 @@ Result<std::string> WatchRequest(const std::string& filter,
 }
 
 Result<std::string> AddRequest(ControlClient& client, const std::string& file,
-                               const std::string& text, NewFiles* files) {
+                               const std::string& written, NewFiles* files) {
   const std::string name = IsUtf8(file) ? file : "config";
+  Result<Config> config = ParseConfig(written, name, FullSchema());
+  if (!config.ok()) return config.status();
+  const std::string text = WithDates(written, *std::move(config));
   Json request = {{"command", "check"}, {"config", text}, {"file", name}};
   if (const Result<std::string> whole = Dumped(request, file, text);
       !whole.ok()) {
     return whole.status();
   }
-  const Result<Config> config = ParseConfig(text, name, FullSchema());
+  config = ParseConfig(text, name, FullSchema());
   if (!config.ok()) return config.status();
   AskedNames asked;
   NameTable names;

@@ -14,6 +14,7 @@ struct OwnOption {
   bool value;
 };
 constexpr std::array kOwn = {
+    OwnOption{"rules", "--rules", true},
     OwnOption{"visibility", "--visibility", true},
     OwnOption{"survive", "--survive", true},
     OwnOption{"handles", "--handles", true},
@@ -197,11 +198,6 @@ Result<MountHelperLine> ParseMountHelper(int argc, const char* const* argv) {
   if (!line.shown.empty() && !line.remount) {
     return Status::Invalid("the option " + line.shown + " is not for others");
   }
-  if (line.config.empty() && !line.remount) {
-    return Status::Invalid(
-        "the option config=FILE is needed: what to trace and where to write "
-        "it, see tracefs.conf(5)");
-  }
   return line;
 }
 
@@ -240,7 +236,8 @@ Result<UmountHelperLine> ParseUmountHelper(int argc, const char* const* argv) {
 std::string MountHelperHelp() {
   return "Usage: mount.fuse.tracefs SRC MNT [-sfnv] [-o OPTION,…]\n"
          "What mount(8) calls for `mount -t fuse.tracefs SRC MNT -o "
-         "config=FILE,…`.\nSee mount.fuse.tracefs(8).\n";
+         "config=FILE,…`.\nWithout config= it records to a dated trace, as "
+         "tracefs-mount does.\nSee mount.fuse.tracefs(8).\n";
 }
 
 std::string UmountHelperHelp() {

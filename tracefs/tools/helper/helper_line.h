@@ -24,7 +24,7 @@ struct MountHelperLine {
   bool complete = false;
   std::string shown;               // one of those that only such a list has
   std::vector<std::string> flags;  // of the mount: nosuid, noexec, …
-  std::string config;              // config=
+  std::string config;              // config=; empty: tracefs-mount's own
   std::vector<std::string> own;    // words for tracefs-mount: --visibility, …
   std::string visibility;          // visibility=, for a remount
   std::vector<std::string> for_fuse;  // the rest, for its -o

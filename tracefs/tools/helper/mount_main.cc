@@ -208,6 +208,7 @@ int Check(const MountHelperLine& line) {
                 Status::System(errno, "mount point '" + line.mount_point + "'")
                     .message());
   }
+  if (line.config.empty()) return 0;
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (null) ::dup2(null.get(), STDOUT_FILENO);
   return RunCommandOf({FindCommand("tracefs-mount"), "--check", line.config});
@@ -225,8 +226,9 @@ int Mount(const MountHelperLine& line) {
                              "' already; mount -o remount changes it");
   }
   if (line.fake) return Check(line);
-  std::vector<std::string> words = {FindCommand("tracefs-mount"), "--config",
-                                    line.config};
+  std::vector<std::string> words = {FindCommand("tracefs-mount")};
+  if (!line.config.empty())
+    words.insert(words.end(), {"--config", line.config});
   words.insert(words.end(), line.own.begin(), line.own.end());
   std::string list;
   for (const std::string& option : line.for_fuse) {

@@ -134,11 +134,21 @@ Status ReadWords(const CommandLine& given, ReportOptions* result) {
   const bool reads = !result->print && !result->sql;
   if (!result->print &&
       words.size() < count + (row.compares || !reads ? 0 : 1)) {
+    const std::string name(row.name);
     return Status::Invalid(
-        std::string(row.name) + " needs " +
-        (words.size() < count ? std::string(row.words) : "a TRACE") + kSeeHelp);
+        count == 0
+            ? name + " needs a TRACE" + kSeeHelp
+            : name + " needs " + std::string(row.words) +
+                  (row.compares || !reads ? "" : " and a TRACE") +
+                  ": tracefs-report " + name + ' ' + std::string(row.words) +
+                  (row.compares || !reads ? "" : " TRACE"));
   }
   if (result->print) return {};
+  // A word that is no file stands behind the traces: it can only be the
+  // question's.
+  if (count == 1 && reads && IsThere(words.front()) && !IsThere(words.back())) {
+    std::rotate(words.begin(), words.end() - 1, words.end());
+  }
   const auto behind = words.begin() + static_cast<ptrdiff_t>(count);
   result->words.assign(words.begin(), behind);
   result->input.traces.assign(behind, words.end());

@@ -76,6 +76,9 @@ TEST(FileNameTest, PlaceholdersAreReplacedAndNothingElseIsGuessed) {
   }
   EXPECT_TRUE(IsTemplate("x%serial"));
   EXPECT_FALSE(IsTemplate("x%%"));
+  EXPECT_FALSE(IsTemplate("x%%date"));
+  EXPECT_EQ(ExpandDate("50%%-%date-%%date-%serial", kTime),
+            "50%%-20261122T033538Z-%%date-%serial");
 }
 
 TEST_F(FileTest, AFileThatNeverBeganIsRemoved) {
