@@ -67,7 +67,7 @@ class DistinctCount {
     registers_ = std::make_unique<Registers>();
     registers_->fill(0);
     for (const uint64_t hash : hashes_) AddRegister(hash);
-    hashes_ = {};
+    hashes_ = std::vector<uint64_t>();  // {} would only empty it
   }
   void AddRegister(uint64_t hash) {
     const size_t i = hash >> (64 - kBits);

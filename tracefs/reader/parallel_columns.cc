@@ -176,7 +176,7 @@ void ParallelColumns::Decode(Job* job, format::PayloadDecoder* decoder,
   context->report = KeepIn(&job->reports);
   std::vector<std::byte> messages;
   const Status decoded = decoder->Decode(job->header, job->payload, &messages);
-  job->payload = {};
+  job->payload = std::vector<std::byte>();  // {} would only empty it
   if (!decoded.ok()) {
     ++job->stats.undecodable_blocks;
     context->Tell({.kind = ReportKind::kUndecodable,

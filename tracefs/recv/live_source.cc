@@ -47,11 +47,15 @@ size_t BytesOf(const format::TraceContext& trace) {
 class LiveSource::Feed final : public format::ByteSource {
  public:
   void Add(ByteSpan bytes) {
-    if (at_ == bytes_.size()) Clear();
+    if (at_ == bytes_.size()) {
+      bytes_.clear();
+      at_ = 0;
+    }
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
+  // Forgets all, and gives back its memory.
   void Clear() {
-    bytes_ = {};
+    bytes_ = std::vector<std::byte>();  // {} would only empty it
     at_ = 0;
   }
   size_t memory_bytes() const { return bytes_.capacity(); }

@@ -31,7 +31,7 @@ class Series {
   size_t size() const { return points_.size(); }
   // Forgets it all, for good: part of a series would be a lie.
   void Drop() {
-    points_ = {};
+    points_ = std::vector<SeriesPoint>();  // {} would only empty it
     dropped_ = true;
   }
   bool dropped() const { return dropped_; }

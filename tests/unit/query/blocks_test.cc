@@ -16,6 +16,7 @@
 #include "tests/support/trace_builder.h"
 #include "tests/unit/query/told_operations.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/distinct_count.h"
 
 namespace tracefs::query {
 namespace {
@@ -207,6 +208,21 @@ TEST(DoubleWritesTest, EachWriterIsNamedOnce) {
   EXPECT_EQ(row[2].number, 2u);
   EXPECT_EQ(row[3].number, 300u);
   EXPECT_EQ(row[4].text, "cc1plus cc");
+}
+
+TEST(DistinctCountTest, TakesWhatItNeedsAndNoMore) {
+  DistinctCount count;
+  std::mt19937_64 random(1);
+  for (size_t i = 0; i < DistinctCount::kExact; ++i) count.Add(random());
+  EXPECT_TRUE(count.exact());
+  EXPECT_EQ(count.Estimate(), DistinctCount::kExact);
+  count.Add(random());
+  EXPECT_FALSE(count.exact());
+  // A byte for each of the registers, and none for what was exact.
+  EXPECT_EQ(count.bytes(), 1024u);
+  for (size_t i = 0; i < 5000; ++i) count.Add(random());
+  EXPECT_NEAR(static_cast<double>(count.Estimate()), 5129, 5 * 0.033 * 5129);
+  EXPECT_EQ(count.bytes(), 1024u);
 }
 
 TEST(SlowestTest, AreTheFirstOfThoseThatTookLongest) {
