@@ -42,13 +42,27 @@ def expect_near(found, exact, what):
         raise AssertionError(f"{what}: {found} is not in {(low, high)}")
 
 
+def words_of(line):
+    """The words of a line, in which a number and its unit are one."""
+    joined = re.sub(r"(\d) (?=(?:ns|[µu]s|ms|s|min|h|B|[kMGTPE]B)(?: |$))",
+                    "\\1\0", line)
+    return [word.replace("\0", " ") for word in joined.split()]
+
+
+def count_of(text):
+    """A count for people: "1,234"."""
+    if not re.fullmatch(r"\d{1,3}(,\d{3})*", text):
+        raise AssertionError(f"no count: {text!r}")
+    return int(text.replace(",", ""))
+
+
 def in_digits(text, what):
-    """A number for people, as units.h says (three digits, cut, and a unit):
+    """A number for people, as units.h says (three digits, cut, a blank and a unit):
     its digits as a whole number, and how many units such a digit is."""
-    found = re.fullmatch(r"([\d.]+)(ns|us|ms|s|B|kB|MB|GB|)", text)
+    found = re.fullmatch(r"([\d.]+)(?: (ns|[µu]s|ms|s|B|kB|MB|GB))?", text)
     if found is None:
         raise AssertionError(f"{what}: no number with a unit: {text!r}")
-    unit = {"us": 10 ** 3, "ms": 10 ** 6, "s": 10 ** 9, "kB": 10 ** 3,
+    unit = {"µs": 10 ** 3, "us": 10 ** 3, "ms": 10 ** 6, "s": 10 ** 9, "kB": 10 ** 3,
             "MB": 10 ** 6, "GB": 10 ** 9}.get(found[2], 1)
     digits = found[1].replace(".", "")
     if unit > 1 and len(digits) < 3:

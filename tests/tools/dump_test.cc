@@ -175,7 +175,7 @@ TEST_F(DumpTest, AWholeTraceIsListedWithoutAWordOnStandardError) {
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(Lines(outcome.out), 10u);
   EXPECT_EQ(outcome.out.substr(0, outcome.out.find('\n')),
-            "03:04:05.000000  1.00us cc1[50]              u1000 open     "
+            "03:04:05.000000 1.00 µs cc1[50]              u1000 open     "
             "/src/a.c fh=0 -> 0");
 }
 

@@ -48,7 +48,7 @@ class World(Commands):
 
 def ns_of(text):
     """3 digits, cut: what is told was reached."""
-    number, unit = re.fullmatch(r"([\d.]+) ?(ns|us|µs|ms|s)", text).groups()
+    number, unit = re.fullmatch(r"([\d.]+) (ns|µs|ms|s)", text).groups()
     return float(number) * SIZES[unit]
 
 
@@ -88,7 +88,7 @@ def check_figures(w, trace):
     ends = [e["ts"] + e.get("dur", 0) for e in lines]
     text, rows = w.verdict(trace)
     elapsed, share, count = re.match(
-        r"(\S+) (?:elapsed|from the first operation to the end of the last), "
+        r"(\S+ \S+) (?:elapsed|from the first operation to the end of the last), "
         r"(\S+) % of it in the ([\d,]+) file operations? recorded here\.",
         text).groups()
     same_duration(elapsed, max(ends) - min(begins))
@@ -158,7 +158,7 @@ def check_overlapping_operations_count_once(w):
     s.wait(40 * MS)
     s.op("getattr", 1, "r", "/f", dur=10 * MS, gap=0, ino=1)
     text, rows = check_figures(w, w.made(s))
-    expect(text.startswith("50.0ms from the first operation") and
+    expect(text.startswith("50.0 ms from the first operation") and
            " 40 % of it in the 9 file operations" in text, text)
     same(rows, [])
 

@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from exports_test import unescaped  # noqa: E402
 from command_checks import Commands, Failure, run_checks  # noqa: E402
 from command_checks import expect_equal as same  # noqa: E402
+from measured import words_of  # noqa: E402
 from scripted_trace import Script  # noqa: E402
 
 GOLDEN = os.path.join(ROOT, "tests/golden/v1")
@@ -805,7 +806,7 @@ def check_only_counts(w):
         same(sum(row["errors"] for row in rows), 12)
     same(rows[-1]["op"], "other(1 and more)")
     same(w.run("tracefs-dump", "--by", "op", trace).splitlines()[-1].split()[:3],
-         ["other", "1000", "9"])
+         ["other", "1,000", "9"])
     # A histogram tells the longest operation, but not the shortest one.
     took = Script()
     took.other("count", t=0, to=10 * MS, op="read", uid=0, n=5, took=800)
@@ -931,13 +932,13 @@ def check_stats_of_counted_copies(w):
                     bytes=700, **more)
         told = w.run("tracefs-dump", "--stats", w.trace(s))
         line = next(l for l in told.splitlines() if l.startswith("total"))
-        return line.split()[3], "in the total twice" in told
+        return words_of(line)[3], "in the total twice" in told
 
     same(total({"op": "copy_file_range", "dir": "/a"},
-               {"op": "copy_file_range", "dir": "/b"}), ("700", False), "copies")
-    same(total({"dir": "/a"}, {"dir": "/b"}), ("1400", True), "by directory")
+               {"op": "copy_file_range", "dir": "/b"}), ("700 B", False), "copies")
+    same(total({"dir": "/a"}, {"dir": "/b"}), ("1.40 kB", True), "by directory")
     same(total({"op": "read", "dir": "/a"}, {"op": "read", "dir": "/b"}),
-         ("1400", False), "reads")
+         ("1.40 kB", False), "reads")
 
 
 def check_formulas(w):
@@ -975,7 +976,7 @@ def check_formulas(w):
          True, "raw")
     same(bool(formulas(["tracefs-report", "files", "--format", "csv", "--raw"])),
          True, "raw")
-    w.run("tracefs-report", "files", "--raw", trace, status=2)
+    w.run("tracefs-report", "files", "--format", "json", "--raw", trace, status=2)
 
     def names(*words):
         rows = csv.DictReader(io.StringIO(w.run(

@@ -75,6 +75,8 @@ MISSING = """
 run | 2 | a command to run | --help
 report who | 2 | who needs PATH and a TRACE | tracefs-report who PATH TRACE
 report who T | 2 | who needs PATH and a TRACE | tracefs-report who PATH TRACE
+dump --raw T | 2 | --raw is for tables | --by
+report summary --raw --format json T | 2 | --raw is for | json has exact figures
 run --root --src D -- true | 2 | --root | needs no --src
 run --force -- true | 2 | --force | -o TRACE
 run --env --processes off -- true | 2 | --env | needs --processes

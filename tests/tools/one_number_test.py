@@ -292,7 +292,7 @@ def check_processes(w):
     drawn, line = {}, []
     text = w.run("tracefs-dump", "--format", "tree", "--set", "bars=no", trace)
     for row in text.splitlines()[1:]:
-        found = re.fullmatch(r" *\S+ +\S+ +(\d+) +(\d+) +(\S+) +(\S+)  "
+        found = re.fullmatch(r" *\S+ \S+ +\S+ +(\d+) +(\d+) +(\S+ B) +(\S+ B)  "
                              r"([ |`-]*)(\d+) .*", row)
         expect(found, "no line of a tree:", row)
         depth = len(found[5]) // 2

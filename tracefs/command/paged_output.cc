@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,15 @@ PagedOutput::~PagedOutput() {
 Status PagedOutput::Emit(std::string_view text) {
   if (!begun_) Begin();
   return WriteAll(STDOUT_FILENO, AsBytes(text), "cannot write the output");
+}
+
+size_t TerminalColumns() {
+  winsize window{};
+  if (::isatty(STDOUT_FILENO) != 1 ||
+      ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0) {
+    return 0;
+  }
+  return window.ws_col;
 }
 
 void PagedOutput::Begin() {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <string>
 
 #include "tracefs/base/status.h"
@@ -26,6 +27,10 @@ PagerWish ReadPagerOptions(const CommandLine& given);
 // not looked at, and less runs no commands.
 // "": none, as where the terminal is dumb, or the word is "cat".
 std::string PagerCommand(const PagerWish& wish);
+
+// How wide the terminal is that standard output is; 0: it is none. To be asked
+// before a pager begins.
+size_t TerminalColumns();
 
 // The pager begins with the first output: who writes nothing has none, and what
 // is decided by whether standard output is a terminal is decided before. From

@@ -10,6 +10,7 @@
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
 #include "tracefs/tally/sums.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
@@ -159,15 +160,19 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
   }
 
   void WriteNode(const Node& node, const std::string& branches) {
-    char columns[128];
-    std::snprintf(
-        columns, sizeof columns, "%9s %5s %8llu %7llu %8s %8s  ",
-        DurationText(node.end_ns - node.begin_ns).c_str(), node.exit.c_str(),
-        static_cast<unsigned long long>(node.sums.count),
-        static_cast<unsigned long long>(node.sums.errors),
-        SizeText(node.sums.read).c_str(), SizeText(node.sums.written).c_str());
-    out_.Append(Bar(node) + columns + branches + std::to_string(node.pid) +
-                " " + node.command + "\n");
+    std::string columns;
+    const auto add = [&columns](const std::string& text, size_t width) {
+      columns += PadFront(text, width) + ' ';
+    };
+    add(UnitForTerminal(DurationText(node.end_ns - node.begin_ns), HasUtf8()),
+        9);
+    add(node.exit, 5);
+    add(CountText(node.sums.count), 8);
+    add(CountText(node.sums.errors), 7);
+    add(SizeText(node.sums.read), 8);
+    add(SizeText(node.sums.written), 8);
+    out_.Append(Bar(node) + columns + ' ' + branches +
+                std::to_string(node.pid) + " " + node.command + "\n");
   }
 
   void WriteAll() {

@@ -15,6 +15,7 @@
 #include "tracefs/feed/alarm_lines.h"
 #include "tracefs/feed/process_lines.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
@@ -129,10 +130,11 @@ class Line {
 // Right-aligned in seven columns.
 void PutDurationColumn(Line& line, uint64_t ns) {
   std::array<char, 24> text;
-  const auto size =
-      static_cast<size_t>(PutDuration(text.data(), ns) - text.data());
-  for (size_t i = size; i < 7; ++i) line.Put(' ');
-  line.Put({text.data(), size});
+  const std::string_view duration(
+      text.data(),
+      static_cast<size_t>(PutDuration(text.data(), ns) - text.data()));
+  for (size_t i = WidthOf(duration); i < 7; ++i) line.Put(' ');
+  line.Put(duration);
 }
 
 class TextExporter final : public Exporter {
@@ -440,7 +442,7 @@ class TextExporter final : public Exporter {
     }
     if (event.Has(Field::kSize)) {
       gap();
-      line.Decimal(event.Get(Field::kSize)).Put('B');
+      line.Decimal(event.Get(Field::kSize)).Put(" B");
     }
     line.Put(']');
   }

@@ -101,9 +101,9 @@ std::string AggregateText(const AggregateRecord& record) {
     line += " latency";
     for (const Share& share : kShares) {
       line += ' ' + std::string(share.name) + '=' +
-              DurationText(record.latency.Quantile(share.share));
+              TerminalWord(DurationText(record.latency.Quantile(share.share)));
     }
-    line += " max=" + DurationText(record.latency.max);
+    line += " max=" + TerminalWord(DurationText(record.latency.max));
   }
   if (record.size.present) {
     line += " size";

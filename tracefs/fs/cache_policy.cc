@@ -15,9 +15,9 @@ std::string Seconds(double seconds) {
   if (seconds == 0) return "not kept";
   char text[48];
   if (seconds < 1) {
-    std::snprintf(text, sizeof text, "kept for %.0fms", seconds * 1000);
+    std::snprintf(text, sizeof text, "kept for %.0f ms", seconds * 1000);
   } else {
-    std::snprintf(text, sizeof text, "kept for %.0fs", seconds);
+    std::snprintf(text, sizeof text, "kept for %.0f s", seconds);
   }
   return text;
 }

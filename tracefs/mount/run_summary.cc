@@ -15,6 +15,7 @@
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
@@ -103,7 +104,7 @@ class Summary {
     const HeadlineText headline = headline_.Finish(traces, known);
     std::string text = " " + headline.sentences + '\n';
     for (const Saving& finding : headline.findings) {
-      text += Formatted("%11s  ", SpanText(finding.time_ns).c_str()) +
+      text += PadFront(SpanText(finding.time_ns), 11) + "  " +
               CountText(finding.count) + " " + finding.what + ": " +
               finding.command + '\n';
     }
@@ -126,13 +127,14 @@ class Summary {
         " % time      total  operations    errors       bytes       mean"
         "        max\n";
     for (const Row& row : table.rows) {
-      text += Formatted("%7.2f %10s %11s %9s %11s %10s %10s  ",
-                        100 * row[1].share, DurationText(row[2].number).c_str(),
-                        Cell(table, row, 3).c_str(),
-                        Cell(table, row, 4).c_str(), SizeCell(row[5]).c_str(),
-                        DurationText(row[6].number).c_str(),
-                        DurationText(row[7].number).c_str());
-      text += row[0].text + '\n';
+      text += Formatted("%7.2f", 100 * row[1].share);
+      const std::pair<std::string, size_t> cells[] = {
+          {DurationText(row[2].number), 10}, {Cell(table, row, 3), 11},
+          {Cell(table, row, 4), 9},          {SizeCell(row[5]), 11},
+          {DurationText(row[6].number), 10}, {DurationText(row[7].number), 10}};
+      for (const auto& [cell, width] : cells)
+        text += ' ' + PadFront(cell, width);
+      text += "  " + row[0].text + '\n';
     }
     return text;
   }
@@ -146,9 +148,8 @@ class Summary {
     std::string text = "\n slowest\n";
     for (const Row& row : table.rows) {
       const std::string who = text_of(row, "cname");
-      text += Formatted("%11s  %-12s ",
-                        Cell(table, row, *table.Find("latency")).c_str(),
-                        text_of(row, "op").c_str()) +
+      text += PadFront(Cell(table, row, *table.Find("latency")), 11) + "  " +
+              PadEnd(text_of(row, "op"), 12) + ' ' +
               TerminalText(text_of(row, "path")) +
               (who.empty() ? "" : " by " + TerminalText(who)) + '\n';
     }
@@ -163,8 +164,8 @@ class Summary {
     (void)query::Arrange({.sort = "count", .limit = kFiles}, &table);
     std::string text = Formatted("\n most used of %zu files\n", files);
     for (const Row& row : table.rows) {
-      text += Formatted("%11s %11s  ", Cell(table, row, 1).c_str(),
-                        SizeCell(row[2]).c_str()) +
+      text += PadFront(Cell(table, row, 1), 11) + ' ' +
+              PadFront(SizeCell(row[2]), 11) + "  " +
               TerminalText(row[0].text) + '\n';
     }
     return text;

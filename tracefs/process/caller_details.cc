@@ -10,7 +10,6 @@
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kPatienceNs = 20'000'000;
 // What changes without notice: control groups, titles.
 constexpr uint64_t kLifeNs = 1'000'000'000;
 constexpr size_t kMaxProcFile = 4096;
@@ -35,7 +34,8 @@ void CallerDetailsReader::Stop() {
 
 std::shared_ptr<const KnownDetails> CallerDetailsReader::Of(
     const CallerInfo& caller, uint64_t version, uint64_t now_ns,
-    bool may_wait) {
+    uint64_t patience_ns) {
+  const bool may_wait = patience_ns != 0;
   std::unique_lock lock(mu_);
   const auto known = [&]() -> const Entry* {
     const auto found = entries_.find(caller.serial);
@@ -58,11 +58,11 @@ std::shared_ptr<const KnownDetails> CallerDetailsReader::Of(
     worker_.Wake();
   }
   // While it hangs over somebody, nobody waits for it.
-  if (busy_since_ns_ != 0 && MonotonicNs() - busy_since_ns_ > kPatienceNs) {
+  if (busy_since_ns_ != 0 && MonotonicNs() - busy_since_ns_ > kOfRequestNs) {
     return nullptr;
   }
   const Entry* entry = nullptr;
-  done_.wait_for(lock, std::chrono::nanoseconds(kPatienceNs), [&] {
+  done_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] {
     return worker_.ending() || (entry = known()) != nullptr;
   });
   return entry != nullptr ? entry->details : nullptr;

@@ -52,12 +52,16 @@ class CallerDetailsReader {
   // not been forgotten since. Null: nobody asked, or it could not be known.
   std::shared_ptr<const KnownDetails> Kept(uint64_t serial);
 
+  // How long a request waits, and somebody for whom no request does.
+  static constexpr uint64_t kOfRequestNs = 20'000'000;
+  static constexpr uint64_t kOfOthersNs = 500'000'000;
+
   // What is known of the process with this serial (CallerInfo), at `version`
-  // (ProcessTable), which changes when it becomes another. With `may_wait` a
-  // moment is given to find it out. Null if it is not known.
+  // (ProcessTable), which changes when it becomes another. `patience_ns` is
+  // given to find it out. Null if it is not known.
   std::shared_ptr<const KnownDetails> Of(const CallerInfo& caller,
                                          uint64_t version, uint64_t now_ns,
-                                         bool may_wait);
+                                         uint64_t patience_ns);
 
  private:
   struct Entry {

@@ -275,7 +275,7 @@ const CallerDetails* ProcessTable::DetailsOf(const CallerInfo& caller,
                                              uint64_t now_ns, Request request) {
   thread_local std::shared_ptr<const CallerDetails> kept;
   kept = details_.Of(caller, versions_.Of(caller.pid, caller.pid), now_ns,
-                     request == kOther);
+                     request == kOther ? CallerDetailsReader::kOfRequestNs : 0);
   return kept.get();
 }
 
@@ -289,8 +289,8 @@ std::shared_ptr<const CallerDetails> ProcessTable::DetailsLater(
                    /*may_be_in_exec=*/true, &reading) &&
       reading.caller.pid == then.pid && reading.caller.comm() == then.comm()) {
     reading.caller.serial = SerialOf(reading.caller);
-    const std::shared_ptr<const KnownDetails> details =
-        details_.Of(reading.caller, version, now_ns, /*may_wait=*/true);
+    const std::shared_ptr<const KnownDetails> details = details_.Of(
+        reading.caller, version, now_ns, CallerDetailsReader::kOfOthersNs);
     if (details != nullptr && details->start_time == then.start_time) {
       return details;
     }

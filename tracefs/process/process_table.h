@@ -134,7 +134,7 @@ class ProcessTable final : private ProcConnector::Observer {
   // whom no request waits: what /proc says of the same process under the same
   // name, or, if it has ended, what DetailsOf said of it. Null: it has ended or
   // runs another program, and nobody had asked; or its start time is not known.
-  // Needs KeepDetails. Takes 20 ms at most. Threads: any.
+  // Needs KeepDetails. Takes half a second at most. Threads: any.
   std::shared_ptr<const CallerDetails> DetailsLater(const CallerInfo& then,
                                                     uint64_t now_ns);
 

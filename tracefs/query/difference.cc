@@ -25,7 +25,7 @@ std::string PercentMore(double a, double b) {
   if (a <= 0) return {};
   std::array<char, 64> text;
   const int size =
-      std::snprintf(text.data(), text.size(), "%+.1f%%", 100 * (b / a - 1));
+      std::snprintf(text.data(), text.size(), "%+.1f %%", 100 * (b / a - 1));
   return ", " + std::string(text.data(), static_cast<size_t>(size));
 }
 

@@ -62,7 +62,7 @@ class Summary final : public Analysis {
                              : part > UINT64_MAX / 1000 ? part / (whole / 1000)
                                                         : part * 1000 / whole;
       return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
-             std::to_string(mille % 10) + "%)";
+             std::to_string(mille % 10) + " %)";
     };
     const auto about = [](const DistinctCount& n) {
       return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs::query {
 namespace {
@@ -18,7 +20,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 std::string Percent(double share) {
   std::array<char, 64> text;
   const int size =
-      std::snprintf(text.data(), text.size(), "%.1f%%", 100 * share);
+      std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
   return {text.data(), static_cast<size_t>(size)};
 }
 
@@ -38,13 +40,6 @@ std::string TimeSince(uint64_t ns, uint64_t begin_ns) {
          micros;
 }
 
-// Columns on a terminal: one for each code point, which is right for nearly
-// all names.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string WholeNumber(Unit unit, uint64_t number) {
   return unit == Unit::kSigned || unit == Unit::kSignedDuration
              ? std::to_string(static_cast<int64_t>(number))
@@ -61,6 +56,26 @@ std::string Exact(const TableColumn& column, const Value& value) {
       return Nine(value.share);
     default:
       return WholeNumber(column.unit, value.number);
+  }
+}
+
+// Narrows columns of texts, the widest first, until all of them fit; numbers
+// stay whole, and so do texts of a few letters.
+void MakeRoom(const Table& table, size_t columns, std::vector<size_t>* widths) {
+  constexpr size_t kLeast = 12;
+  size_t all = widths->empty() ? 0 : 2 * (widths->size() - 1);
+  for (const size_t width : *widths) all += width;
+  for (; all > columns; --all) {
+    size_t* widest = nullptr;
+    for (size_t i = 0; i < widths->size(); ++i) {
+      size_t& width = (*widths)[i];
+      if (table.columns[i].unit == Unit::kText && width > kLeast &&
+          (widest == nullptr || width > *widest)) {
+        widest = &width;
+      }
+    }
+    if (widest == nullptr) return;
+    --*widest;
   }
 }
 
@@ -115,34 +130,51 @@ std::string CellText(const TableColumn& column, const Value& value,
       return TimeSince(value.number, begin_ns);
     case Unit::kShare:
       return Percent(value.share);
+    case Unit::kBytes:
+      return SizeText(value.number);
+    case Unit::kNumber:
+      // What cannot be added up may be an id.
+      if (column.adds) return CountText(value.number);
+      [[fallthrough]];
     default:
       return WholeNumber(column.unit, value.number);
   }
 }
 
-void WriteText(const Table& table, OutputBuffer* out) {
+void WriteText(const Table& table, const TableStyle& style, OutputBuffer* out) {
+  const bool raw = style.figures == Figures::kRaw;
+  const auto head = [&](size_t i) {
+    return raw ? table.columns[i].Key() : table.columns[i].name;
+  };
+  const auto cell_of = [&](const Row& row, size_t i) {
+    const bool exact = raw && row[i].present && row[i].text.empty() &&
+                       table.columns[i].unit != Unit::kText;
+    if (exact) return Exact(table.columns[i], row[i]);
+    std::string cell = CellText(table.columns[i], row[i], table.begin_ns);
+    return table.columns[i].unit == Unit::kText
+               ? cell
+               : UnitForTerminal(std::move(cell), style.utf8);
+  };
   // Cells are made twice, so that a long table takes no memory.
   std::vector<size_t> widths;
-  for (const TableColumn& column : table.columns) {
-    widths.push_back(Width(column.name));
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    widths.push_back(WidthOf(head(i)));
   }
   table.ForEachRow([&](const Row& row) {
     for (size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(
-          widths[i], Width(CellText(table.columns[i], row[i], table.begin_ns)));
+      widths[i] = std::max(widths[i], WidthOf(cell_of(row, i)));
     }
   });
+  if (style.columns != 0) MakeRoom(table, style.columns, &widths);
   if (!table.title.empty()) out->Append(table.title + "\n");
   if (!table.summary.empty()) out->Append(table.summary + "\n");
   if (table.columns.empty()) return;  // the sentence is all there is
   std::string line;
   const auto add = [&](size_t i, std::string_view cell) {
-    const size_t blanks = widths[i] - Width(cell);
-    const bool left = table.columns[i].unit == Unit::kText;
     if (i != 0) line += "  ";
-    if (!left) line.append(blanks, ' ');
-    line += cell;
-    if (left) line.append(blanks, ' ');
+    line += table.columns[i].unit == Unit::kText
+                ? PadEnd(CutMiddle(cell, widths[i]), widths[i])
+                : PadFront(cell, widths[i]);
   };
   const auto end = [&] {
     line.erase(line.find_last_not_of(' ') + 1);
@@ -150,14 +182,10 @@ void WriteText(const Table& table, OutputBuffer* out) {
     out->Append(line);
     line.clear();
   };
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    add(i, table.columns[i].name);
-  }
+  for (size_t i = 0; i < table.columns.size(); ++i) add(i, head(i));
   end();
   table.ForEachRow([&](const Row& row) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      add(i, CellText(table.columns[i], row[i], table.begin_ns));
-    }
+    for (size_t i = 0; i < row.size(); ++i) add(i, cell_of(row, i));
     end();
   });
   // A heading alone looks as if something was missing.
@@ -244,12 +272,12 @@ std::string MarkdownOf(const Table& table) {
   return text;
 }
 
-void WriteTable(const Table& table, std::string_view format, CsvReader reader,
-                OutputBuffer* out) {
-  if (format == "csv") return WriteCsv(table, reader, out);
+void WriteTable(const Table& table, std::string_view format,
+                const TableStyle& style, OutputBuffer* out) {
+  if (format == "csv") return WriteCsv(table, style.csv_reader, out);
   if (format == "jsonl") return WriteJsonLines(table, out);
   if (format == "md") return out->Append(MarkdownOf(table));
-  WriteText(table, out);
+  WriteText(table, style, out);
 }
 
 }  // namespace tracefs::query

@@ -52,12 +52,12 @@ std::string TickTimeText(double ns, double step_ns) {
     double ns;
     const char* name;
   };
-  static constexpr Unit kUnits[] = {{1e3, 1, "ns"},
-                                    {1e6, 1e3, "us"},
-                                    {1e9, 1e6, "ms"},
-                                    {120 * kSecond, kSecond, "s"},
-                                    {7200 * kSecond, 60 * kSecond, "min"},
-                                    {HUGE_VAL, 3600 * kSecond, "h"}};
+  static constexpr Unit kUnits[] = {{1e3, 1, " ns"},
+                                    {1e6, 1e3, " µs"},
+                                    {1e9, 1e6, " ms"},
+                                    {120 * kSecond, kSecond, " s"},
+                                    {7200 * kSecond, 60 * kSecond, " min"},
+                                    {HUGE_VAL, 3600 * kSecond, " h"}};
   const Unit* unit = kUnits;
   while (ns >= unit->below) ++unit;
   int digits = 0;

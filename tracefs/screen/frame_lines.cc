@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "tracefs/screen/cell_width.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/units.h"
 

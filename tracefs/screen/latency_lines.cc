@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "tracefs/screen/cell_width.h"
 #include "tracefs/tally/histogram.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/units.h"
 
@@ -67,14 +67,16 @@ std::vector<Line> HistogramLines(const ActivityCounts& counts,
     so_far += octaves[i];
     const uint64_t low = i == 0 ? 0 : uint64_t{1} << (i - 1);
     char percent[16];
-    std::snprintf(percent, sizeof percent, "%5.1f%% ",
+    std::snprintf(percent, sizeof percent, "%5.1f %% ",
                   100 * static_cast<double>(so_far) /
                       static_cast<double>(std::max<uint64_t>(all, 1)));
     Line line;
     const bool put_together =
         (i == first && cut_low) || (i + 1 == last && cut_high);
     line.AddRight((put_together ? i == first ? "<" : ">" : "") +
-                      DurationText(i == first && cut_low ? 2 * low : low),
+                      UnitForTerminal(
+                          DurationText(i == first && cut_low ? 2 * low : low),
+                          means.utf8),
                   8)
         .AddRight(std::to_string(octaves[i]), 10)
         .AddRight(percent, 9);
@@ -99,13 +101,13 @@ std::vector<Line> SpectrogramLines(const Browser& browser, size_t width,
   const auto& past = browser.activity().past();
   const size_t columns = width > kLead + 10 ? (width - kLead) / 2 : 0;
   const size_t octaves = std::min<size_t>(columns, 33);
-  std::string scale(kLead + 2 * octaves, ' ');
+  std::string scale = "    OPS/S ";
   for (size_t i = 0; i < octaves; i += 5) {
-    const std::string mark = DurationText(uint64_t{1} << (kFirst + i - 1));
-    scale.replace(kLead + 2 * i, std::min(mark.size(), scale.size() - kLead),
-                  mark);
+    scale = PadEnd(scale, kLead + 2 * i) +
+            UnitForTerminal(DurationText(uint64_t{1} << (kFirst + i - 1)),
+                            means.utf8);
   }
-  lines.emplace_back("    OPS/S " + scale.substr(kLead), Look::kHead);
+  lines.emplace_back(CutEnd(scale, kLead + 2 * octaves), Look::kHead);
   for (size_t n = 0; n < past.size() && lines.size() < height; ++n) {
     const Activity::Past& one = past[past.size() - 1 - n];
     Line line;

@@ -1,6 +1,6 @@
 #include "tracefs/screen/line.h"
 
-#include "tracefs/screen/cell_width.h"
+#include "tracefs/text/cell_width.h"
 
 namespace tracefs::screen {
 

@@ -62,17 +62,4 @@ bool CanDraw() {
          !IsDumb();
 }
 
-bool HasUtf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    std::string value(Environment(name));
-    if (value.empty()) continue;
-    for (char& c : value) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    return value.find("utf-8") != std::string::npos ||
-           value.find("utf8") != std::string::npos;
-  }
-  return false;
-}
-
 }  // namespace tracefs::screen

@@ -43,7 +43,5 @@ inline constexpr Choice<ColourWish> kColourWishes[] = {
 bool WantsColour(ColourWish wish, int fd);
 // Whether standard input and output are a terminal that obeys sequences.
 bool CanDraw();
-// Whether the environment's locale has UTF-8.
-bool HasUtf8();
 
 }  // namespace tracefs::screen

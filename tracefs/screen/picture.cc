@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "tracefs/screen/cell_width.h"
 #include "tracefs/screen/frame_lines.h"
 #include "tracefs/screen/help.h"
 #include "tracefs/screen/latency_lines.h"
 #include "tracefs/screen/table_lines.h"
+#include "tracefs/text/cell_width.h"
 
 namespace tracefs::screen {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tracefs/screen/cell_width.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/units.h"
 
@@ -33,7 +33,7 @@ std::string CellText(const Row& row, Column column, const TableStyle& style) {
       return Decimal(share, 1);
     }
     default:
-      return DurationText(row.In(column));
+      return UnitForTerminal(DurationText(row.In(column)), style.utf8);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tracefs/screen/picture.h"
 #include "tracefs/screen/plain_report.h"
 #include "tracefs/screen/terminal.h"
+#include "tracefs/text/cell_width.h"
 
 namespace tracefs::screen {
 namespace {

@@ -19,7 +19,7 @@ struct Unit {
 };
 
 constexpr Unit kUnits[] = {
-    {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
+    {1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " µs"}};
 
 }  // namespace
 
@@ -27,7 +27,7 @@ char* PutDuration(char* out, uint64_t ns) {
   const Unit* const unit =
       std::find_if(std::begin(kUnits), std::end(kUnits),
                    [ns](const Unit& u) { return ns >= u.ns; });
-  if (unit == std::end(kUnits)) return PutText(PutDecimal(out, ns), "ns");
+  if (unit == std::end(kUnits)) return PutText(PutDecimal(out, ns), " ns");
   return PutText(PutThreeDigits(out, ns, unit->ns), unit->name);
 }
 
@@ -43,7 +43,7 @@ std::string SpanText(uint64_t ns) {
   std::array<char, 24> text;
   char* const end =
       PutThreeDigits(text.data(), ns, hours ? 60 * kMinute : kMinute);
-  return std::string(text.data(), end) + (hours ? "h" : "min");
+  return std::string(text.data(), end) + (hours ? " h" : " min");
 }
 
 std::string ExactDurationText(uint64_t ns) {

@@ -12,8 +12,8 @@
 namespace tracefs {
 
 std::string SizeText(uint64_t bytes) {
-  constexpr const char* kByteUnits[] = {"B",  "kB", "MB", "GB",
-                                        "TB", "PB", "EB"};
+  constexpr const char* kByteUnits[] = {" B",  " kB", " MB", " GB",
+                                        " TB", " PB", " EB"};
   uint64_t factor = 1;
   size_t unit = 0;
   while (bytes / factor >= 1000) {

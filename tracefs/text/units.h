@@ -2,9 +2,9 @@
 // screens, on the page (web/format.js has the same) and in notes. Formats for
 // programs have plain integers instead.
 //
-// Three digits and a unit right behind them, as configs and filters take them.
-// Digits are cut, not rounded: what is told was reached. Units are powers of
-// 1000; who means powers of 1024 writes KiB, MiB.
+// Three digits, a blank and the unit. Digits are cut, not rounded: what is told
+// was reached. Units are powers of 1000; who means powers of 1024 writes KiB,
+// MiB. Commands have --raw for figures as they are.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tracefs {
 
-// "512B", "1.04MB".
+// "512 B", "1.04 MB".
 std::string SizeText(uint64_t bytes);
 // A count or a rate in little room: "999", "0.25", "1.04M".
 std::string ShortNumber(double number);

@@ -186,12 +186,12 @@ Status CheckForFail(const Config& file, const TracerConfig& config) {
 }
 
 // What a tracer's output is called this time; the same without one.
-TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
+TracerConfig WithName(const TracerConfig& config, uint64_t real_ns,
+                      const format::Serial& serial) {
   TracerConfig named = config;
   ConfigEntry& driver = named.output.back();
   if (!DriverRowOf(config).makes_named_files) return named;
-  Result<std::string> name = ExpandFileName(
-      driver.value.text, plan.parts.header.clock.real_ns, plan.parts.serial);
+  Result<std::string> name = ExpandFileName(driver.value.text, real_ns, serial);
   if (name.ok()) driver.value.text = *std::move(name);  // CheckOutput saw it
   return named;
 }
@@ -244,7 +244,9 @@ Result<std::vector<Wish>> WishesOf(const Config& file) {
   if (Status s = CheckNamesAreFixed(file); !s.ok()) return s;
   std::vector<Wish> all;
   for (const TracerConfig& tracer : file.tracers) {
-    for (const ConfigEntry& entry : tracer.output) {
+    // Of a fixed name %% is all there is to replace.
+    const TracerConfig named = WithName(tracer, 0, {});
+    for (const ConfigEntry& entry : named.output) {
       for (Wish& wish : WishesOf(entry)) all.push_back(std::move(wish));
     }
   }
@@ -266,8 +268,11 @@ Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
     files = *given;
   }
   for (size_t i = 0; i < file.tracers.size(); ++i) {
-    if (Status s = MakeOutput(file, WithName(file.tracers[i], (*plans)[i]),
-                              options, &files, &(*plans)[i]);
+    const TracerParts& parts = (*plans)[i].parts;
+    if (Status s = MakeOutput(
+            file,
+            WithName(file.tracers[i], parts.header.clock.real_ns, parts.serial),
+            options, &files, &(*plans)[i]);
         !s.ok()) {
       return s;
     }

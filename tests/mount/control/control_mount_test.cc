@@ -266,7 +266,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
             0);
   explain = Ask("explain");
   const json now = ChoiceIn(explain, "names");
-  EXPECT_EQ(now["choice"], "kept for 10ms");
+  EXPECT_EQ(now["choice"], "kept for 10 ms");
   ASSERT_EQ(now["causes"].size(), 1u);
   EXPECT_EQ(now["causes"][0]["tracer"], 2);
   EXPECT_EQ(now["causes"][0]["name"], "nosy");

@@ -90,8 +90,8 @@ def many_with_keys(suite):
 
 
 def an_added_trace_is_named_by_its_date(suite):
-    """%date is put in by tracefs-ctl, and %serial is refused: who makes the file
-    does not know it."""
+    """%date is put in by tracefs-ctl, %% stays a %, and %serial is refused: who
+    makes the file does not know it."""
     case = "dated"
     suite.folder(case)
     running = mount(suite, case, many(suite, case, 1))
@@ -99,7 +99,7 @@ def an_added_trace_is_named_by_its_date(suite):
     ctl(suite, running.point, "add", write_config(
         suite, "dated.conf", [(
             "t", "op = mkdir",
-            f'file = "{suite.path(case, "t-%date.trace")}"')]))
+            f'file = "{suite.path(case, "50%%-%date-%%date.trace")}"')]))
     os.mkdir(os.path.join(running.point, "one"))
     said = ctl(suite, running.point, "add", write_config(
         suite, "serial.conf", [("s", "", f'file = "{suite.path(case, "%serial")}"')]),
@@ -107,9 +107,10 @@ def an_added_trace_is_named_by_its_date(suite):
     expect("%serial is for the config that a mount begins with" in said and
            "serial.conf:1:" in said, said)
     running.unmount()
-    name, = [name for name in os.listdir(suite.path(case)) if name.startswith("t-")]
+    name, = [name for name in os.listdir(suite.path(case)) if name.startswith("50")]
     end = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    expect(name.endswith(".trace") and begin <= name[2:18] <= end, name)
+    expect(name.startswith("50%-") and name.endswith("Z-%date.trace") and
+           begin <= name[4:20] <= end, name)
     expect_equal([event["path"] for event in suite.read(suite.path(case, name))],
                  ["/one"], "what it has")
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from counting_suite import CountingSuite
+from measured import words_of
 from tracefs_harness import expect, expect_equal, wait_until
 
 # Prints what it read and wrote by file, as the system calls returned it. Files
@@ -254,8 +255,8 @@ def check_sqlite(suite, trace, told, model):
 
 
 def size(text):
-    """`1.50MB` as bytes, and how exact it is."""
-    match = re.fullmatch(r"([\d.]+)([kMGT]?)B", text)
+    """`1.50 MB` as bytes, and how exact it is."""
+    match = re.fullmatch(r"([\d.]+) ([kMGT]?)B", text)
     expect(match, f"no size: {text}")
     unit = 1000 ** " kMGT".index(match[2] or " ")
     digits = len(match[1].partition(".")[2])
@@ -282,7 +283,7 @@ def run(suite):
     check_sqlite(suite, trace, told, model)
     total = next(line for line in (done.stdout + done.stderr).splitlines()
                  if line.endswith("  total"))
-    near, step = size(total.split()[4])
+    near, step = size(words_of(total)[4])
     expect(near <= model.bytes < near + step, f"{total}: not {model.bytes}")
 
 

@@ -12,8 +12,8 @@ import sys
 import urllib.request
 
 from counting_suite import CountingSuite
-from measured import (SHARES, bucket, expect_near, expect_text,
-                      expect_text_near, truth)
+from measured import (SHARES, bucket, count_of, expect_near, expect_text,
+                      expect_text_near, truth, words_of)
 from tracefs_harness import expect, expect_equal, wait_until
 
 READS = 400
@@ -159,7 +159,7 @@ def browsed(suite, trace, told):
         [os.path.join(suite.bin, "tracefs-dump"), "--browse", trace],
         capture_output=True, stdin=subprocess.DEVNULL, text=True,
         check=True).stdout
-    lines = [line.split() for line in text.splitlines() if line]
+    lines = [words_of(line) for line in text.splitlines() if line]
     names = next(line for line in lines if line[-1] == "OPERATION")
     whole = sum(row["time"] for row in truth(suite.read(trace)).values())
     for op, row in told.items():
@@ -225,12 +225,13 @@ def at_the_end(suite):
     expect_equal({line.split()[-1] for line in lines[begin + 1:end + 1]},
                  set(told), "operations")
     for line in lines[begin + 1:end + 1]:
-        words = line.split()
+        words = words_of(line)
         if len(words) == 7:  # no bytes
-            words.insert(4, "0B")
+            words.insert(4, "0 B")
         share, time, count, errors, size, mean, longest, op = words
         row = told[op]
-        expect_equal((int(count), int(errors)), (row["count"], row["errors"]),
+        expect_equal((count_of(count), count_of(errors)),
+                     (row["count"], row["errors"]),
                      f"counts of {op}")
         for found, key in ((time, "time"), (size, "bytes"), (mean, "mean"),
                            (longest, "max")):
@@ -241,12 +242,12 @@ def at_the_end(suite):
     begin = lines.index(" slowest") + 1
     slowest = sorted((e["dur"] for e in events if "dur" in e), reverse=True)
     for line, ns in zip(lines[begin:begin + 5], slowest):
-        expect_text(line.split()[0], ns, line)
+        expect_text(words_of(line)[0], ns, line)
     used = [e["path"] for e in events if "path" in e and "errno" not in e]
     expect(f" most used of {len(set(used))} files" in lines, done.stderr)
     line = next(line for line in lines if line.endswith("  /file"))
-    count, size, _ = line.split()
-    expect_equal(int(count), used.count("/file"), line)
+    count, size, _ = words_of(line)
+    expect_equal(count_of(count), used.count("/file"), line)
     expect_text(size, told["read"]["bytes"] + told["write"]["bytes"], line)
 
 

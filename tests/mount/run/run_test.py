@@ -80,7 +80,7 @@ def case_it_begins_with_the_verdict(suite):
     longest = time.monotonic() - begin
     told = got.stderr.splitlines()
     at = next(i for i, line in enumerate(told) if line.startswith(" sh -c "))
-    said = re.match(r" (\S+?)(ms|s) elapsed, (less than )?(\S+) % of it in the "
+    said = re.match(r" (\S+?) (ms|s) elapsed, (less than )?(\S+) % of it in the "
                     r"(\d+) file operations recorded here\. (\d+) of (\d+) "
                     r"programs that ran lie outside (\S+) \(in (\S+)\); file "
                     r"operations outside \8 were not recorded: tracefs-run "

@@ -64,7 +64,7 @@ TEST(BestOfTest, NeverTakesOneThatDidNotAnswer) {
 TEST(BestOfTest, TheFiguresAreTold) {
   const std::array trials = {PolicyTrial{ThreadPolicy::kIdle, {}},
                              Trial(ThreadPolicy::kNormal, 9)};
-  EXPECT_EQ(TrialsText(trials), "idle not possible, normal 9.00us");
+  EXPECT_EQ(TrialsText(trials), "idle not possible, normal 9.00 µs");
 }
 
 TEST(ThreadPolicyTest, NamesLeadBack) {

@@ -32,12 +32,12 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyElseAnswers) {
       // Another thread answers whoever waits for a lock.
       {{.forwards_locks = true}, false, "lock operations"},
       // What was measured is told, and decides only where it is clear.
-      {{.round_trips = {.uring_ns = 8'000, .dev_ns = 12'000}}, true, "12.0us"},
+      {{.round_trips = {.uring_ns = 8'000, .dev_ns = 12'000}}, true, "12.0 µs"},
       {{.round_trips = {.uring_ns = 13'000, .dev_ns = 12'000}}, true, "13.0"},
       {{.round_trips = {.uring_ns = 30'000, .dev_ns = 12'000}},
        false,
-       "slower one here: a request takes 30.0us there and back over io_uring, "
-       "12.0us over /dev/fuse"},
+       "slower one here: a request takes 30.0 µs there and back over io_uring, "
+       "12.0 µs over /dev/fuse"},
       {{.round_trips = {.uring_ns = 30'000}}, true, "fewer switches"},
   };
   for (const Case& c : cases) {

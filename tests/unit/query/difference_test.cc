@@ -66,12 +66,13 @@ TEST(DifferenceTest, CountsDecideWhereTimesDoNot) {
 }
 
 TEST(DifferenceTest, TheSentenceBeginsWithWhatAccountsForMost) {
-  EXPECT_EQ(Sentence({New("fsync", 365 * kMs, 12),
-                      Both("write", 4 * kMs, 8 * kMs, 60, 60),
-                      Both("open", 1 * kMs, 2 * kMs, 40, 40)}),
-            "The operations took 370ms longer in B (375ms) than in A (5.00ms, "
-            "+7400.0%): fsync +365ms (new), 2 others +5.00ms. B has 12 "
-            "operations more: 112, not 100.");
+  EXPECT_EQ(
+      Sentence({New("fsync", 365 * kMs, 12),
+                Both("write", 4 * kMs, 8 * kMs, 60, 60),
+                Both("open", 1 * kMs, 2 * kMs, 40, 40)}),
+      "The operations took 370 ms longer in B (375 ms) than in A (5.00 ms, "
+      "+7400.0 %): fsync +365 ms (new), 2 others +5.00 ms. B has 12 "
+      "operations more: 112, not 100.");
 }
 
 TEST(DifferenceTest, ItsPartsAddUpWhicheverWayTheyGo) {
@@ -79,14 +80,14 @@ TEST(DifferenceTest, ItsPartsAddUpWhicheverWayTheyGo) {
                       Both("b", 10 * kMs, 50 * kMs, 1, 1),
                       Gone("c", 30 * kMs, 2), Both("d", 0, 20 * kMs, 1, 1),
                       Both("e", 9 * kMs, 3 * kMs, 1, 1)}),
-            "The operations took 36.0ms less in B (113ms) than in A (149ms, "
-            "-24.2%): a -60.0ms, b +40.0ms, c -30.0ms (gone), 2 others "
-            "+14.0ms. B has 2 operations fewer: 4, not 6.");
+            "The operations took 36.0 ms less in B (113 ms) than in A (149 ms, "
+            "-24.2 %): a -60.0 ms, b +40.0 ms, c -30.0 ms (gone), 2 others "
+            "+14.0 ms. B has 2 operations fewer: 4, not 6.");
 }
 
 TEST(DifferenceTest, NothingToTellIsSaidToo) {
   EXPECT_EQ(Sentence({Both("a", 5 * kMs, 5 * kMs, 3, 3)}),
-            "The operations took as long in B as in A (5.00ms). Both have 3 "
+            "The operations took as long in B as in A (5.00 ms). Both have 3 "
             "operations.");
   EXPECT_EQ(Sentence({}),
             "No time is known of any operation. Both have 0 operations.");
@@ -96,9 +97,10 @@ TEST(DifferenceTest, NothingToTellIsSaidToo) {
 }
 
 TEST(DifferenceTest, TheMeansOfSeveralRunsNeedNotBeWhole) {
-  EXPECT_EQ(Sentence({Both("a", 1.4, 1.4, 1.5, 2.5)}),
-            "The operations took as long in B as in A (1ns). B has 1 operation "
-            "more: 3, not 2.");
+  EXPECT_EQ(
+      Sentence({Both("a", 1.4, 1.4, 1.5, 2.5)}),
+      "The operations took as long in B as in A (1 ns). B has 1 operation "
+      "more: 3, not 2.");
 }
 
 }  // namespace

@@ -315,7 +315,7 @@ TEST(SummaryTest, SharesAreOfTheWholeAlsoNearTheTop) {
                                         {.op = Op::lookup_, .ns = quarter}});
   EXPECT_EQ(rows.at("operations")[1].text, "2");
   const std::string shown = rows.at("  on metadata")[1].text;
-  EXPECT_EQ(shown.substr(shown.find('(')), "(25.0%)") << shown;
+  EXPECT_EQ(shown.substr(shown.find('(')), "(25.0 %)") << shown;
 }
 
 TEST(HistogramTest, RowsReachFromTheSmallestToTheLargest) {

@@ -47,33 +47,33 @@ TEST(AxisTest, MarksOfTimeDiffer) {
 
 TEST(AxisTest, MarksSayNoMoreThanTheyMust) {
   EXPECT_EQ(TickTimeText(0, 1e6), "0");
-  EXPECT_EQ(TickTimeText(2e8, 2e8), "200ms");
-  EXPECT_EQ(TickTimeText(1.2e9, 2e8), "1.2s");
-  EXPECT_EQ(TickTimeText(1.412e9, 2e6), "1.412s");
-  EXPECT_EQ(TickTimeText(90e9, 30e9), "90s");
-  EXPECT_EQ(TickTimeText(150e9, 30e9), "2.5min");
+  EXPECT_EQ(TickTimeText(2e8, 2e8), "200 ms");
+  EXPECT_EQ(TickTimeText(1.2e9, 2e8), "1.2 s");
+  EXPECT_EQ(TickTimeText(1.412e9, 2e6), "1.412 s");
+  EXPECT_EQ(TickTimeText(90e9, 30e9), "90 s");
+  EXPECT_EQ(TickTimeText(150e9, 30e9), "2.5 min");
   EXPECT_EQ(RoundNumberText(0.25), "0.25");
   EXPECT_EQ(RoundNumberText(20000), "20,000");
   EXPECT_EQ(RoundNumberText(1.5e6), "1.5M");
 }
 
 TEST(UnitsTest, NumbersHaveThreeDigitsThatAreCut) {
-  EXPECT_EQ(DurationText(0), "0ns");
-  EXPECT_EQ(DurationText(999), "999ns");
-  EXPECT_EQ(DurationText(1'000), "1.00us");
-  EXPECT_EQ(DurationText(125'754), "125us");
-  EXPECT_EQ(DurationText(9'999'999), "9.99ms");
-  EXPECT_EQ(DurationText(99'999'999), "99.9ms");
-  EXPECT_EQ(DurationText(999'999'999), "999ms");
-  EXPECT_EQ(DurationText(150'000'000'000), "150s");
-  EXPECT_EQ(SpanText(119'999'999'999), "119s");
-  EXPECT_EQ(SpanText(150'000'000'000), "2.50min");
-  EXPECT_EQ(SpanText(7'200'000'000'000), "2.00h");
-  EXPECT_EQ(SizeText(0), "0B");
-  EXPECT_EQ(SizeText(999), "999B");
-  EXPECT_EQ(SizeText(1'000), "1.00kB");
-  EXPECT_EQ(SizeText(1'048'576), "1.04MB");
-  EXPECT_EQ(SizeText(UINT64_MAX), "18.4EB");
+  EXPECT_EQ(DurationText(0), "0 ns");
+  EXPECT_EQ(DurationText(999), "999 ns");
+  EXPECT_EQ(DurationText(1'000), "1.00 µs");
+  EXPECT_EQ(DurationText(125'754), "125 µs");
+  EXPECT_EQ(DurationText(9'999'999), "9.99 ms");
+  EXPECT_EQ(DurationText(99'999'999), "99.9 ms");
+  EXPECT_EQ(DurationText(999'999'999), "999 ms");
+  EXPECT_EQ(DurationText(150'000'000'000), "150 s");
+  EXPECT_EQ(SpanText(119'999'999'999), "119 s");
+  EXPECT_EQ(SpanText(150'000'000'000), "2.50 min");
+  EXPECT_EQ(SpanText(7'200'000'000'000), "2.00 h");
+  EXPECT_EQ(SizeText(0), "0 B");
+  EXPECT_EQ(SizeText(999), "999 B");
+  EXPECT_EQ(SizeText(1'000), "1.00 kB");
+  EXPECT_EQ(SizeText(1'048'576), "1.04 MB");
+  EXPECT_EQ(SizeText(UINT64_MAX), "18.4 EB");
   EXPECT_EQ(ShortNumber(7), "7");
   EXPECT_EQ(ShortNumber(0), "0");
   EXPECT_EQ(ShortNumber(0.256), "0.25");
@@ -92,9 +92,9 @@ TEST(UnitsTest, NumbersHaveThreeDigitsThatAreCut) {
 TEST(UnitsTest, NoTextTellsMoreThanTheValue) {
   std::mt19937_64 random(5);
   const std::map<std::string, double> units = {
-      {"B", 1},     {"kB", 1e3},   {"MB", 1e6},  {"GB", 1e9}, {"TB", 1e12},
-      {"PB", 1e15}, {"EB", 1e18},  {"ns", 1},    {"us", 1e3}, {"ms", 1e6},
-      {"s", 1e9},   {"min", 60e9}, {"h", 3600e9}};
+      {" B", 1},     {" kB", 1e3},   {" MB", 1e6},  {" GB", 1e9}, {" TB", 1e12},
+      {" PB", 1e15}, {" EB", 1e18},  {" ns", 1},    {" µs", 1e3}, {" ms", 1e6},
+      {" s", 1e9},   {" min", 60e9}, {" h", 3600e9}};
   for (int i = 0; i < 20'000; ++i) {
     // As exact as a double is.
     const uint64_t value = (random() >> 11) >> random() % 53;

@@ -9,9 +9,9 @@
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
-#include "tracefs/screen/cell_width.h"
 #include "tracefs/screen/picture.h"
 #include "tracefs/screen/plain_report.h"
+#include "tracefs/text/cell_width.h"
 
 namespace tracefs::screen {
 namespace {

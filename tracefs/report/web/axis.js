@@ -21,11 +21,11 @@ const multiples = (begin, end, step) => {
 
 const tickTime = (ns, step) => {
   if (ns === 0) return '0';
-  const [, unit, name] = [[1e3, 1, 'ns'], [1e6, 1e3, 'us'], [1e9, 1e6, 'ms'], [120e9, 1e9, 's'], [7200e9, 60e9, 'min'], [Infinity, 3600e9, 'h']]
+  const [, unit, name] = [[1e3, 1, 'ns'], [1e6, 1e3, 'µs'], [1e9, 1e6, 'ms'], [120e9, 1e9, 's'], [7200e9, 60e9, 'min'], [Infinity, 3600e9, 'h']]
     .find(([below]) => Math.abs(ns) < below);
   let digits = 0;
   for (let part = step / unit; digits < 6 && Math.abs(part - Math.round(part)) > 1e-6 * part; part *= 10) ++digits;
-  return `${(ns / unit).toFixed(digits)}${name}`;
+  return `${(ns / unit).toFixed(digits)} ${name}`;
 };
 const roundNumber = (value) => {
   if (value >= 1e9) return `${Number((value / 1e9).toPrecision(4))}G`;

@@ -4,13 +4,13 @@
 const format = {
   count: (n) => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ','),
   digits: (v) => v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0),
-  // Three digits, the rest cut, and a unit: `factor` of a number.
+  // Three digits, the rest cut, a blank and a unit: `factor` of a number.
   cut(n, factor, unit) {
     const whole = Math.floor(n / factor);
-    if (factor === 1 || whole >= 100) return `${whole}${unit}`;
+    if (factor === 1 || whole >= 100) return `${whole} ${unit}`;
     const digits = whole < 10 ? 2 : 1;
     const hundredths = Math.floor(n / (factor / 100)) % 100;
-    return `${whole}.${String(hundredths).padStart(2, '0').slice(0, digits)}${unit}`;
+    return `${whole}.${String(hundredths).padStart(2, '0').slice(0, digits)} ${unit}`;
   },
   bytes(n) {
     const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
@@ -23,11 +23,11 @@ const format = {
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
     let at = 0;
     for (; n >= 1024 && n % 1024 === 0 && at + 1 < units.length; ++at) n /= 1024;
-    return `${format.count(n)}${units[at]}`;
+    return `${format.count(n)} ${units[at]}`;
   },
   time(ns) {
     if (ns < 1e3) return format.cut(ns, 1, 'ns');
-    if (ns < 1e6) return format.cut(ns, 1e3, 'us');
+    if (ns < 1e6) return format.cut(ns, 1e3, 'µs');
     if (ns < 1e9) return format.cut(ns, 1e6, 'ms');
     if (ns < 120e9) return format.cut(ns, 1e9, 's');
     if (ns < 7200e9) return format.cut(ns, 60e9, 'min');

@@ -11,8 +11,10 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/control/client.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/ctl/live_trace.h"
@@ -135,7 +137,9 @@ Status Print(const CtlOptions& options, query::Table table, bool terminal,
   }
   if (terminal && !options.batch) out.Append(kClearScreen);
   table.title = TerminalText(options.mount) + ": " + table.title;
-  query::WriteText(table, &out);
+  query::WriteText(
+      table, {.utf8 = HasUtf8(), .columns = terminal ? TerminalColumns() : 0},
+      &out);
   out.Append("\n");
   return out.Flush();
 }

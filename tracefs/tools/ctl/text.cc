@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
@@ -85,15 +86,15 @@ class Table {
     std::vector<size_t> width(left_.size());
     for (const auto& row : rows_) {
       for (size_t i = 0; i < row.size(); ++i) {
-        width[i] = std::max(width[i], row[i].size());
+        width[i] = std::max(width[i], WidthOf(row[i]));
       }
     }
     std::string text;
     for (const auto& row : rows_) {
       std::string line(indent);
       for (size_t i = 0; i < row.size(); ++i) {
-        const std::string pad(width[i] - row[i].size(), ' ');
-        line += left_[i] ? row[i] + pad : pad + row[i];
+        line +=
+            left_[i] ? PadEnd(row[i], width[i]) : PadFront(row[i], width[i]);
         line += "  ";
       }
       line.erase(line.find_last_not_of(' ') + 1);

@@ -1,8 +1,5 @@
 #include "tracefs/tools/dump/query.h"
 
-#include <langinfo.h>
-#include <locale.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +8,7 @@
 #include <utility>
 
 #include "tracefs/command/caret.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_counted.h"
@@ -20,6 +18,7 @@
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/opaque_fields.h"
 #include "tracefs/reader/trace_input.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/dump/main.h"
@@ -30,14 +29,6 @@ namespace {
 constexpr size_t kTopOnTerminal = 20;
 // The number of periods of a plot if their length is not given.
 constexpr uint64_t kPlotPeriods = 60;
-
-bool TerminalTakesBlocks() {
-  const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr);
-  if (locale == nullptr) return false;
-  const bool utf8 = ::strcmp(::nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-  ::freelocale(locale);
-  return utf8;
-}
 
 // Rows of one period each: `top` of them, and what all others have together.
 void CutPeriods(size_t top, const std::string& sort, query::Table* table) {
@@ -152,8 +143,8 @@ class Querier {
           *table, query_.hist == "latency" ? Unit::kDuration : Unit::kBytes,
           query::HistogramCuts(query_.width));
     } else if (!query_.plot.empty()) {
-      auto plot = query::PlotTable(*table, query_.plot, spec.every_ns,
-                                   TerminalTakesBlocks());
+      auto plot =
+          query::PlotTable(*table, query_.plot, spec.every_ns, HasUtf8());
       if (!plot.ok()) return plot.status();
       *table = *std::move(plot);
     }
@@ -301,11 +292,15 @@ class Querier {
         !s.ok()) {
       return s.Prefixed("--columns");
     }
-    query::WriteTable(*table, options_.format,
-                      options_.exported.Choice("safe") == "no"
+    const query::TableStyle style = {
+        .figures =
+            query_.raw ? query::Figures::kRaw : query::Figures::kForPeople,
+        .utf8 = HasUtf8(),
+        .columns = options_.output.empty() ? TerminalColumns() : 0,
+        .csv_reader = options_.exported.Choice("safe") == "no"
                           ? CsvReader::kProgram
-                          : CsvReader::kSpreadsheet,
-                      &out_);
+                          : CsvReader::kSpreadsheet};
+    query::WriteTable(*table, options_.format, style, &out_);
     if (options_.format != "text") {
       for (const std::string& note : table->notes) {
         err_.Append(kDumpSays + note + "\n");

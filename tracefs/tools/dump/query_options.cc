@@ -128,6 +128,7 @@ void AddQueryOptions(CommandOptions* options) {
         "of tables: that many rows, then one line of all others; all: every "
         "row. Default: 20 on a terminal, else all"},
        {"limit", "N", "at most N lines, whatever else there is"},
+       {"raw", "", "of tables: exact figures in place of 1.04 MB and 126 µs"},
        {"every", "TIME", "of tables: a row for each period and key"},
        {.name = "hist",
         .value = "VALUE",
@@ -158,7 +159,7 @@ Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
                       given.Has("every") || given.Has("plot") || stats;
   const bool table = groups || given.Has("hist");
   if (!table && !given.Has("sort")) {
-    for (const char* const option : {"top", "memory", "exact"}) {
+    for (const char* const option : {"top", "memory", "exact", "raw"}) {
       if (given.Has(option)) {
         return Status::Invalid(
             "--" + std::string(option) +
@@ -193,6 +194,12 @@ Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
     }
     result.longest = true;
     if (result.limit == 0) result.limit = kDefaultLongest;
+  }
+  result.raw = given.Has("raw");
+  if (result.raw && (format != "text" || !table)) {
+    return Status::Invalid(
+        "--raw is for tables as text; operations, csv and jsonl have exact "
+        "figures");
   }
   if (Status s = given.TakeRows("top", &result.top); !s.ok()) return s;
   if (given.Has("columns")) {

@@ -23,6 +23,7 @@ struct QueryOptions {
   std::string plot;      // the value that is drawn; "" = none
   bool longest = false;  // a listing that is sorted: its first `limit` rows
   size_t limit = 0;      // rows at most; 0 = all
+  bool raw = false;      // exact figures in text
 };
 
 // Of --hist: what only a walk over all operations in order of time tells.

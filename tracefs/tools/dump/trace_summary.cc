@@ -13,6 +13,7 @@
 #include "tracefs/format/frame.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
@@ -38,18 +39,6 @@ query::Row ValuesOf(const query::Tally& tally) {
     values.push_back(query::ValueOf(value, tally, nullptr, tally));
   }
   return values;
-}
-
-std::string Padded(std::string_view text, size_t columns) {
-  std::string padded(text);
-  padded.resize(std::max(padded.size(), columns), ' ');
-  return padded;
-}
-
-std::string RightAligned(const std::string& text, size_t columns) {
-  return text.size() >= columns
-             ? text
-             : std::string(columns - text.size(), ' ') + text;
 }
 
 std::string MomentText(uint64_t real_ns, TimeStyle style) {
@@ -124,7 +113,7 @@ std::string DescribeTrace(const format::TraceReader& trace, TimeStyle style) {
   std::string text = TerminalWord(trace.context().name) + "\n";
   const auto line = [&text](std::string_view key, std::string_view value) {
     text +=
-        "  " + Padded(ValueText(key), kNameColumns) + ValueText(value) + "\n";
+        "  " + PadEnd(ValueText(key), kNameColumns) + ValueText(value) + "\n";
   };
   line("format version", std::to_string(preamble.format_version) +
                              ", for readers from version " +
@@ -227,23 +216,23 @@ std::string OpStats::Table(std::string_view head, const Lines& lines) {
   const bool any_before = lines.total[kBefore].number != 0;
   size_t width = 16;
   for (const Line& one : lines.all) {
-    width = std::max(width, std::min(one.name.size() + 1, kMostKeyColumns));
+    width = std::max(width, std::min(WidthOf(one.name) + 1, kMostKeyColumns));
   }
-  std::string text = Padded(head, width) + "       count      errors" +
+  std::string text = PadEnd(head, width) + "       count      errors" +
                      "           bytes        mean         max" +
                      (any_before ? "      before" : "") + "\n";
   const auto add = [&](std::string_view name, const query::Row& values) {
     const auto cell = [&](size_t i, size_t columns) {
-      text += RightAligned(
+      text += PadFront(
           query::CellText(query::ColumnOf(kValues[i]), values[i], 0), columns);
     };
-    text += Padded(name, width);
+    text += PadEnd(name, width);
     cell(kCount, 12);
     cell(kErrors, 12);
     if (values[kBytes].number != 0) {
       cell(kBytes, 16);
     } else {
-      text += RightAligned("-", 16);
+      text += PadFront("-", 16);
     }
     cell(kMean, 12);
     cell(kMax, 12);
@@ -280,7 +269,7 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
   const Losses losses = SumLosses(traces);
   const auto loss = [&text](const std::string& what, uint64_t count) {
     if (count != 0) {
-      text += Padded(what, kNameColumns) + std::to_string(count) + "\n";
+      text += PadEnd(what, kNameColumns) + std::to_string(count) + "\n";
     }
   };
   loss("alarms ", losses.alarms);

@@ -7,6 +7,7 @@
 
 #include "tracefs/base/printable.h"
 #include "tracefs/replay/verify.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/units.h"
 
@@ -21,11 +22,10 @@ constexpr size_t kMostShown = 20;
 
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-void Column(std::string text, size_t width, bool left, std::string* line) {
-  if (text.size() < width) {
-    text.insert(left ? text.end() : text.begin(), width - text.size(), ' ');
-  }
-  *line += (line->empty() ? "" : " ") + text;
+void Column(const std::string& text, size_t width, bool left,
+            std::string* line) {
+  *line += (line->empty() ? "" : " ") +
+           (left ? PadEnd(text, width) : PadFront(text, width));
 }
 
 uint64_t ExplainedOf(const OpOutcome& op) {
@@ -179,7 +179,7 @@ std::string ReportText(const ReplayReport& r) {
   if (o.lateness_ns.count() != 0) {
     text += "late: p50 " + DurationText(o.lateness_ns.Quantile(0.5)) +
             ", p99 " + DurationText(o.lateness_ns.Quantile(0.99)) + ", most " +
-            DurationText(o.lateness_ns.max()) + "; within 1ms " +
+            DurationText(o.lateness_ns.max()) + "; within 1 ms " +
             ShareText(replay::CountUpTo(o.lateness_ns, 1'000'000),
                       o.lateness_ns.count()) +
             "\n";

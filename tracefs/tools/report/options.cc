@@ -11,6 +11,7 @@
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/tools/report/rows.h"
 
 namespace tracefs {
@@ -65,8 +66,8 @@ CommandOptions VisibleOptions() {
                "--format parquet --set partition=yes made",
        .excludes = "print columns format from to utc wait key"},
       {"raw", "",
-       "csv: leave texts as they are that a spreadsheet would take for a "
-       "formula"},
+       "text: exact figures in place of 1.04 MB and 126 µs; csv: texts as "
+       "they are, also those that a spreadsheet would take for a formula"},
       {"utc", "",
        "times without a zone, of --from and --to, are UTC instead of local"},
       WaitOption(),
@@ -211,11 +212,15 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
     result->columns = SplitAtCommas({given.Text("columns")});
   }
   if (given.Has("raw")) {
-    if (result->format != "csv") {
-      return Status::Invalid("--raw is for --format csv");
+    if (result->format != "csv" && result->format != "text") {
+      return Status::Invalid("--raw is for --format text and csv; " +
+                             result->format + " has exact figures");
     }
-    result->csv_reader = CsvReader::kProgram;
+    result->table_style = {.figures = query::Figures::kRaw,
+                           .csv_reader = CsvReader::kProgram};
   }
+  result->table_style.utf8 = HasUtf8();
+  if (result->output.empty()) result->table_style.columns = TerminalColumns();
   return {};
 }
 

@@ -7,8 +7,8 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/command/paged_output.h"
+#include "tracefs/query/table_text.h"
 #include "tracefs/reader/trace_input.h"
-#include "tracefs/text/csv_text.h"
 
 namespace tracefs {
 
@@ -35,7 +35,7 @@ struct ReportOptions {
   std::string title;  // of documents; "": the names of the traces
   std::string from;   // as they were given
   std::string to;
-  CsvReader csv_reader = CsvReader::kSpreadsheet;
+  query::TableStyle table_style;
 };
 
 // kInvalid, with the next step, for what does not make sense.

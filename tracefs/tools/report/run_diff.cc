@@ -99,7 +99,7 @@ class Differ {
     if (options_.format == "json") {
       out_.Append(query::JsonOf(std::span(&table, 1)));
     } else {
-      query::WriteTable(table, options_.format, options_.csv_reader, &out_);
+      query::WriteTable(table, options_.format, options_.table_style, &out_);
     }
     return status_;
   }

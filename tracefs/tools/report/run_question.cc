@@ -166,7 +166,7 @@ class Questioner {
     }
     for (const query::Table& table : tables) {
       if (&table != tables.data()) out_.Append("\n");
-      query::WriteTable(table, options_.format, options_.csv_reader, &out_);
+      query::WriteTable(table, options_.format, options_.table_style, &out_);
     }
     return {};
   }

@@ -116,11 +116,11 @@ TEST(CtlTextTest, StatsShowEachStage) {
       "1,000, of these queued 100, delivered 900\n"
       "  lost: queue_full 7\n"
       "  first error: disk full\n"
-      "  time for one operation: filter 12ns, encoding not sampled yet\n"
-      "  STAGE  BLOCKS      IN     OUT  REFUSED  NS/OP  QUEUE\n"
-      "  async       4  2.04kB  2.04kB        0  1,000  2 blocks, 1.02kB of "
-      "4.09kB\n"
-      "  file        4  2.04kB                1      5\n"
+      "  time for one operation: filter 12 ns, encoding not sampled yet\n"
+      "  STAGE  BLOCKS       IN      OUT  REFUSED  NS/OP  QUEUE\n"
+      "  async       4  2.04 kB  2.04 kB        0  1,000  2 blocks, 1.02 kB of "
+      "4.09 kB\n"
+      "  file        4  2.04 kB                 1      5\n"
       "  written: write 990 read 10\n");
 }
 

@@ -1,46 +1,33 @@
-#include "tracefs/screen/cell_width.h"
+#include "tracefs/text/cell_width.h"
+
+#include <stdlib.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "tracefs/base/printable.h"
+#include "tracefs/text/cell_ranges.h"
 #include "tracefs/text/escape.h"
 
-namespace tracefs::screen {
+namespace tracefs {
 namespace {
 
-struct Range {
-  uint32_t first;
-  uint32_t last;
-};
-
-// Of Unicode's EastAsianWidth W and F, in whole blocks.
-constexpr std::array kWide = {
-    Range{0x1100, 0x115f},   Range{0x2e80, 0x303e},   Range{0x3041, 0xa4cf},
-    Range{0xa960, 0xa97c},   Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},
-    Range{0xfe30, 0xfe6f},   Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},
-    Range{0x1f300, 0x1f64f}, Range{0x1f680, 0x1f6ff}, Range{0x1f900, 0x1f9ff},
-    Range{0x20000, 0x3fffd},
-};
-constexpr std::array kCombining = {
-    Range{0x0300, 0x036f}, Range{0x0483, 0x0489}, Range{0x0591, 0x05bd},
-    Range{0x064b, 0x065f}, Range{0x1ab0, 0x1aff}, Range{0x1dc0, 0x1dff},
-    Range{0x20d0, 0x20ff}, Range{0xfe00, 0xfe0f}, Range{0xfe20, 0xfe2f},
-};
-
 template <size_t kRanges>
-bool IsIn(uint32_t c, const std::array<Range, kRanges>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [c](const Range& range) {
-    return c >= range.first && c <= range.last;
-  });
+bool IsIn(uint32_t c, const CellRange (&ranges)[kRanges]) {
+  const auto* const found =
+      std::upper_bound(std::begin(ranges), std::end(ranges), c,
+                       [](uint32_t point, const CellRange& range) {
+                         return point < range.first;
+                       });
+  return found != std::begin(ranges) && c <= std::prev(found)->last;
 }
 
 }  // namespace
 
 size_t WidthOf(uint32_t code_point) {
   if (code_point < 0x300) return 1;
-  if (IsIn(code_point, kCombining)) return 0;
-  return IsIn(code_point, kWide) ? 2 : 1;
+  if (IsIn(code_point, kNoCell)) return 0;
+  return IsIn(code_point, kTwoCells) ? 2 : 1;
 }
 
 size_t WidthOf(std::string_view text) {
@@ -51,6 +38,24 @@ size_t WidthOf(std::string_view text) {
     text.remove_prefix(std::max<size_t>(point.size, 1));
   }
   return width;
+}
+
+std::string PadFront(std::string_view text, size_t width) {
+  const size_t own = WidthOf(text);
+  return std::string(width > own ? width - own : 0, ' ') + std::string(text);
+}
+
+std::string PadEnd(std::string_view text, size_t width) {
+  const size_t own = WidthOf(text);
+  return std::string(text) + std::string(width > own ? width - own : 0, ' ');
+}
+
+std::string CutMiddle(std::string_view text, size_t width) {
+  if (WidthOf(text) <= width) return std::string(text);
+  if (width == 0) return {};
+  const size_t end = (width - 1) / 2;
+  return std::string(CutEnd(text, width - 1 - end)) + "…" +
+         std::string(CutFront(text, end));
 }
 
 std::string_view CutEnd(std::string_view text, size_t width) {
@@ -89,6 +94,28 @@ std::string CutWord(const std::string& word, size_t width) {
   return lead + std::string(end);
 }
 
+bool HasUtf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const given = ::getenv(name);
+    std::string value = given == nullptr ? "" : given;
+    if (value.empty()) continue;
+    for (char& c : value) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    return value.find("utf-8") != std::string::npos ||
+           value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::string UnitForTerminal(std::string text, bool utf8) {
+  constexpr std::string_view kMicro = "µ";
+  if (const size_t at = text.find(kMicro); !utf8 && at != text.npos) {
+    text.replace(at, kMicro.size(), "u");
+  }
+  return text;
+}
+
 std::string SafeText(std::string_view bytes, bool utf8) {
   return ForTerminal(TerminalText(bytes), utf8);
 }
@@ -114,4 +141,4 @@ std::string ForTerminal(std::string_view text, bool utf8) {
   return ascii;
 }
 
-}  // namespace tracefs::screen
+}  // namespace tracefs
