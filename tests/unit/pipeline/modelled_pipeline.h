@@ -59,14 +59,19 @@ namespace modelled::survive {
 
 using tracefs::survive::Outcome;
 
+struct TraceRecord;
 struct Area {
-  static const Area* OfProcess() { return nullptr; }
+  static Area* OfProcess() { return nullptr; }
+  static void CountEvent(const TraceRecord&) {}
 };
 struct OutputState {};
+struct TraceState {};
 struct TraceRecord {
   modelled_std::atomic<uint32_t> turns{0};
+  modelled_std::atomic<uint64_t> counts{0};
   OutputState output;
 };
+inline void ForgetText(Area&, modelled_std::atomic<uint64_t>&) {}
 inline bool HasRecorded(uint32_t) { return false; }
 inline void NoteRecorded(uint32_t) {}
 
@@ -158,6 +163,10 @@ Block::Memory Block::MemoryFor(size_t bytes) {
 void BlockBuilder::Keep(const Event&) {}
 void Tracer::NoteState(bool) {}
 void Tracer::NoteLosses() {}
+bool Tracer::CountsToKeep(uint64_t) const { return false; }
+void Tracer::KeepCounts() {}
+void Tracer::SaveCounts(const std::vector<bool>&, bool) {}
+uint64_t Tracer::LoadCounts(const survive::TraceState&) { return 0; }
 Status Tracer::Continue(TraceIdentity) {
   return Status::Invalid("nothing survives");
 }
