@@ -471,7 +471,8 @@ TEST_F(RulesMountTest, FollowPrintsAlarmsAsTheyCome) {
   EXPECT_NE(text.find(" rule 1 of tracer 1 gone: unlink \"/x \\n"),
             std::string::npos)
       << text;
-  EXPECT_EQ(text.find("/before"), std::string::npos) << text;
+  EXPECT_EQ(text.find("unlink /before"), std::string::npos) << text;
+  EXPECT_EQ(text.find("unlink \"/before"), std::string::npos) << text;
   std::istringstream lines(json_lines.out());
   for (std::string line; std::getline(lines, line);) {
     const json alarm = json::parse(line);

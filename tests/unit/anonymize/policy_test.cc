@@ -87,7 +87,8 @@ TEST(Policy, WhatItDoesNotCoverIsNamed) {
   policy.replace(policy.find("comm = keep;"), 12, "");
   EXPECT_EQ(PlanErrorOf(policy),
             "trace: policy policy does not say what becomes of ARG_COMM, "
-            "ARG_TTY, ARG_ANCESTOR; add a statement for each, 'drop' if in "
+            "ARG_TTY, ARG_ANCESTOR, ARG_ANCESTOR_COMM; add a statement for "
+            "each, 'drop' if in "
             "doubt");
 }
 

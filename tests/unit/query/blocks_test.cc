@@ -255,8 +255,8 @@ TEST(SlowestTest, AreTheFirstOfThoseThatTookLongest) {
                 model[i].since_ns);
       shown += model[i].ns;
     }
-    EXPECT_EQ(table.notes, std::vector{std::to_string(shown) + "ns of " +
-                                       std::to_string(total) + "ns in these " +
+    EXPECT_EQ(table.notes, std::vector{std::to_string(shown) + " ns of " +
+                                       std::to_string(total) + " ns in these " +
                                        std::to_string(model.size()) + " of " +
                                        std::to_string(count) + " operations"});
   }

@@ -33,7 +33,7 @@ class TextBuffer final : public OutputBuffer {
 std::string Written(const Table& table, std::string_view format,
                     CsvReader reader = CsvReader::kProgram) {
   TextBuffer out;
-  WriteTable(table, format, reader, &out);
+  WriteTable(table, format, {.csv_reader = reader}, &out);
   return out.Text();
 }
 
