@@ -50,12 +50,12 @@ TEST(TableTextTest, EachUnitHasItsText) {
   EXPECT_EQ(Cell(Unit::kText, Value::Text("")), "\"\"");
   EXPECT_EQ(Cell(Unit::kNumber, Value::Number(UINT64_MAX)),
             "18446744073709551615");
-  EXPECT_EQ(Cell(Unit::kBytes, Value::Number(1 << 20)), "1048576");
+  EXPECT_EQ(Cell(Unit::kBytes, Value::Number(1 << 20)), "1.04 MB");
   EXPECT_EQ(Cell(Unit::kSigned, Negative(-5)), "-5");
-  EXPECT_EQ(Cell(Unit::kDuration, Value::Number(4'330'000)), "4.33ms");
-  EXPECT_EQ(Cell(Unit::kSignedDuration, Negative(-4'330'000)), "-4.33ms");
-  EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 8)), "12.5%");
-  EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 1)), "100.0%");
+  EXPECT_EQ(Cell(Unit::kDuration, Value::Number(4'330'000)), "4.33 ms");
+  EXPECT_EQ(Cell(Unit::kSignedDuration, Negative(-4'330'000)), "-4.33 ms");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 8)), "12.5 %");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 1)), "100.0 %");
   // Text in a column of numbers: the line `other`.
   EXPECT_EQ(Cell(Unit::kNumber, Value::Text("other")), "other");
 }
@@ -93,16 +93,16 @@ TEST(TableTextTest, NumbersEndAndTextsBeginBelowTheirHeads) {
   EXPECT_EQ(Written(table, "text"),
             "files\n"
             "There are two.\n"
-            "  count  path    time\n"
-            "      7  /a    1.00us\n"
-            "1234567  /\xc3\xa9 b  1.00us\n"
+            "    count  path     time\n"
+            "        7  /a    1.00 \u00b5s\n"
+            "1,234,567  /\u00e9 b  1.00 \u00b5s\n"
             "one\n"
             "two\n");
   table.rows.clear();
   EXPECT_EQ(Written(table, "text"),
             "files\nThere are two.\ncount  path  time\n(none)\none\ntwo\n");
   table.other = Row{Value::Text("other(3)"), {}, Value::Number(5)};
-  EXPECT_NE(Written(table, "text").find("other(3)  -      5ns\n"),
+  EXPECT_NE(Written(table, "text").find("other(3)  -     5 ns\n"),
             std::string::npos)
       << Written(table, "text");
   table.columns.clear();
