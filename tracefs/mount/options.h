@@ -61,8 +61,8 @@ struct MountOptions {
   bool file_handles = true;  // not with the sandbox `strict`
   LogPlace log;
   bool lasting_handles = false;  // handles of its files can be opened
-  bool survive = false;  // its daemon may be killed (tracefs/survive)
-  std::string metrics;   // address of --metrics; empty: not served
+  bool survive = false;          // its daemon may be killed (tracefs/survive)
+  std::string metrics;           // address of --metrics; empty: not served
   std::string metrics_group;
   bool metrics_names = false;
   std::vector<std::string> fuse_options;  // of -o, split at commas
