@@ -160,7 +160,7 @@ def case_a_mount_needs_a_directory_and_no_more(suite):
             place.folder), env=place.env)
         expect_equal(done.returncode, 0, done.stderr)
         said.append(re.search(r"tracefs-mount: recording to (\S+), at most "
-                              r"\S+; next: tracefs-ctl work unmount\n",
+                              r"[0-9.]+ GB; next: tracefs-ctl work unmount\n",
                               done.stderr)[1])
         with open(os.path.join(place.folder, "f"), "w",
                   encoding="ascii") as out:
