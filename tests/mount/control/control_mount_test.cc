@@ -252,7 +252,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
   json explain = Ask("explain");
   EXPECT_EQ(explain["visibility"], "auto");
   const json names = ChoiceIn(explain, "names");
-  EXPECT_EQ(names["choice"], "kept for 1s");
+  EXPECT_EQ(names["choice"], "kept for 1 s");
   EXPECT_TRUE(names["causes"].empty());
   EXPECT_NE(names["hides"], "");
   EXPECT_EQ(ChoiceIn(explain, "close")["causes"].size(), 0u);
@@ -274,7 +274,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
   EXPECT_NE(now["causes"][0]["filter"].get<std::string>().find("cuid = 7"),
             std::string::npos);
   ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
-  EXPECT_EQ(ChoiceIn(Ask("explain"), "names")["choice"], "kept for 1s");
+  EXPECT_EQ(ChoiceIn(Ask("explain"), "names")["choice"], "kept for 1 s");
 }
 
 TEST_F(ControlMountTest, ProcessesAreWatchedWhileATracerWantsThem) {
