@@ -278,7 +278,7 @@ class OnATerminal(unittest.TestCase):
             status, shown, _, _ = self.run_on(words, output=False,
                                               env=self.hasty())
             self.assertIn(status, (0, 1), f"{name}: {shown[-300:]}")
-            told = re.findall(r"\r\x1b\[K *(\d+) % of [\d.]+\w+, "
+            told = re.findall(r"\r\x1b\[K *(\d+) % of [\d.]+ \w+, "
                               r"\d+ (?:s|min) left", shown)
             self.assertGreater(len(set(told)), 1, f"{name}: {shown!r}")
             # Nothing of it stays.

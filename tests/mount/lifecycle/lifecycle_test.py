@@ -593,7 +593,7 @@ def an_output_is_used_again(suite):
     expect("kept.000007" in run.stderr and "%date" in run.stderr, run.stderr)
     with Background(suite, place, place.trace("plain")):
         run = ctl(suite, place.point, "add",
-                  suite.config(place.trace("added-%date")))
+                  suite.config(place.trace("added-%serial")))
         expect_equal(run.returncode, 2, run.stderr)
         expect("write its name out" in run.stderr, run.stderr)
         ctl(suite, place.point, "unmount")
