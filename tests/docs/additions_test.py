@@ -30,7 +30,7 @@ tracefs/pipeline/block_builder.cc tracefs/pipeline/left_blocks.cc
 tracefs/survive/area.cc drivers/assembly/stream.cc
 drivers/assembly/touched_inodes.cc
 tracefs/feed/aggregate_lines.cc tracefs/feed/alarm_lines.cc
-tracefs/text/duration.cc tracefs/text/escape.cc
+tracefs/text/cell_width.cc tracefs/text/duration.cc tracefs/text/escape.cc
 tracefs/feed/feed_parts.cc tracefs/text/flag_names.cc
 tracefs/text/json_writer.cc tracefs/export/jsonl.cc
 tracefs/text/output_buffer.cc tracefs/feed/process_lines.cc
