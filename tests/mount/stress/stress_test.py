@@ -174,7 +174,7 @@ class Stress:
                            f"NOT (ctid = {mount.helpers[-1]} AND "
                            "cname = umount)", trace)
         rows = [line.split() for line in table.splitlines()[1:]]
-        got = {row[0]: int(row[1]) for row in rows}
+        got = {row[0]: int(row[1].replace(",", "")) for row in rows}
         total = got.pop("total")
         expect(not os.listdir(source), f"left behind: {os.listdir(source)}")
         if not suite.options.keep:
