@@ -11,15 +11,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from processes import children_of, name_of  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
+from deaths import (daemon_of, daemons_dying, let_daemon_die,  # noqa: E402
+                    restless_users)
+from tracefs_harness import (Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
 USERS = 2
@@ -27,13 +27,6 @@ USERS = 2
 # of it.
 NO_ANSWER = ("ended the connection", "no control socket", "talking to the mount",
              "connect to")
-
-
-def daemon_of(mount):
-    for child in children_of(mount.pid):
-        if name_of(child) == "tracefs-mount":
-            return child
-    return None
 
 
 class Control:
@@ -73,12 +66,7 @@ class Control:
         return {one["id"]: one for one in said["tracers"]}
 
     def die(self, mount):
-        """One daemon dies, and another serves."""
-        count = mount.messages().count("another daemon serves it")
-        os.kill(daemon_of(mount), signal.SIGKILL)
-        os.stat(os.path.join(self.point, "."))
-        wait_until(lambda: mount.messages().count("another daemon serves it")
-                   > count, "another daemon")
+        let_daemon_die(mount, self.point)
 
     def make(self, name):
         os.mkdir(os.path.join(self.point, name))
@@ -288,30 +276,11 @@ class Control:
         each."""
         options = self.suite.options
         source, mount = self.mount()
-        users = [self.suite.background(subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "restless.py"),
-             os.path.join(self.point, f"user-{i}"), str(options.seconds),
-             str(i), os.path.join(source, f"user-{i}")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-            for i in range(USERS)]
-        over = threading.Event()
-        kills = [0]
-
-        def kill():
-            while not over.wait(1 / options.kills):
-                pid = daemon_of(mount)
-                if pid is None:
-                    continue
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                    kills[0] += 1
-                except ProcessLookupError:
-                    pass
-        killer = threading.Thread(target=kill)
-        killer.start()
+        users = restless_users(self.suite, source, self.point, options.seconds,
+                               USERS)
         wanted = {}
         number = 0
-        try:
+        with daemons_dying(mount, options.kills) as kills:
             while any(user.poll() is None for user in users):
                 number += 1
                 config, trace = self.config(f"steered-{number}",
@@ -330,12 +299,9 @@ class Control:
                 if number % 2:
                     self.settled("remove", tracer,
                                  done=lambda one: one is None)
-        finally:
-            over.set()
-            killer.join()
         for user in users:
-            _, errors = user.communicate(timeout=PATIENCE_S)
-            expect_equal(user.returncode, 0, f"a user noticed: {errors}")
+            _, errors = user.said()
+            expect_equal(user.poll(), 0, f"a user noticed: {errors}")
         there = self.tracers()
         mount.unmount()
         expect(kills[0] > 0 and len(wanted) > 1, f"{kills[0]} kills, {wanted}")

@@ -17,15 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from processes import children_of, name_of  # noqa: E402
+from deaths import daemon_of  # noqa: E402
 from tracefs_harness import Suite  # noqa: E402
-
-
-def daemon_of(mount):
-    for child in children_of(mount.pid):
-        if name_of(child) == "tracefs-mount":
-            return child
-    return mount.pid
 
 
 def processor_s(pid):
@@ -83,7 +76,7 @@ def main():
         for turn in range(options.turns):
             for kind in sorted(mounts, reverse=turn % 2 == 1):
                 point, mount = mounts[kind]
-                daemon = daemon_of(mount)
+                daemon = daemon_of(mount) or mount.pid
                 before = processor_s(daemon)
                 own = time.process_time()
                 loop(point, options.files, turn)

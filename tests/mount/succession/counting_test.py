@@ -9,8 +9,6 @@ import collections
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import time
 
@@ -18,18 +16,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from processes import children_of, name_of  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
+from deaths import kill_daemon, let_daemon_die, restless_users  # noqa: E402
+from tracefs_harness import (Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
 USERS = 3
-
-
-def daemon_of(mount):
-    for child in children_of(mount.pid):
-        if name_of(child) == "tracefs-mount":
-            return child
-    return None
 
 
 class Counting:
@@ -58,11 +49,7 @@ class Counting:
         return source, mount
 
     def die(self, mount):
-        count = mount.messages().count("another daemon serves it")
-        os.kill(daemon_of(mount), signal.SIGKILL)
-        os.stat(os.path.join(self.point, "."))
-        wait_until(lambda: mount.messages().count("another daemon serves it")
-                   > count, "another daemon")
+        let_daemon_die(mount, self.point)
 
     def lost(self, trace):
         """As the trace tells it."""
@@ -79,25 +66,15 @@ class Counting:
             ("", "aggregate = { by op; every 1s; top 100; "
              "values errors bytes latency }"),
             ("", "aggregate = { by op pid; top 100; memory 4M }"))
-        users = [self.suite.background(subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "restless.py"),
-             os.path.join(self.point, f"user-{i}"), str(options.seconds),
-             str(i), os.path.join(source, f"user-{i}")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-            for i in range(USERS)]
+        users = restless_users(self.suite, source, self.point, options.seconds,
+                               USERS)
         kills = 0
         while any(user.poll() is None for user in users):
             time.sleep(1 / options.kills)
-            pid = daemon_of(mount)
-            if pid is not None:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                    kills += 1
-                except ProcessLookupError:
-                    pass
+            kills += kill_daemon(mount)
         for user in users:
-            _, errors = user.communicate(timeout=PATIENCE_S)
-            expect_equal(user.returncode, 0, f"a user noticed: {errors}")
+            _, errors = user.said()
+            expect_equal(user.poll(), 0, f"a user noticed: {errors}")
         mount.unmount()
         expect(kills > 0, "nothing was killed")
         truth = collections.Counter(

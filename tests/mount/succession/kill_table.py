@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
+from deaths import successions_of  # noqa: E402
 from processes import (adopt_orphans, descendants_of, is_alive,  # noqa: E402
                        name_of)
 from tracefs_harness import (Skip, Suite, expect, expect_equal,  # noqa: E402
@@ -80,7 +81,7 @@ class Deaths(threading.Thread):
         serving = 0
         in_vain = 0
         while not self.over.wait(self.random.uniform(0, 2 * self.gap_s)):
-            now = self.mount.messages().count("another daemon serves it")
+            now = successions_of(self.mount)
             in_vain = 0 if now > serving else in_vain + 1
             serving = now
             if in_vain > 2 and self.daemons > 0:

@@ -14,14 +14,13 @@ import signal
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from processes import children_of, name_of  # noqa: E402
+from deaths import daemons_dying, let_daemon_die  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
@@ -73,13 +72,6 @@ sys.stdin.readline()
 """
 
 
-def daemon_of(mount):
-    for child in children_of(mount.pid):
-        if name_of(child) == "tracefs-mount":
-            return child
-    return None
-
-
 class Locks:
     def __init__(self, suite):
         self.suite = suite
@@ -102,11 +94,7 @@ class Locks:
         return mount
 
     def die(self, mount):
-        count = mount.messages().count("another daemon serves it")
-        os.kill(daemon_of(mount), signal.SIGKILL)
-        os.stat(os.path.join(self.point, "."))
-        wait_until(lambda: mount.messages().count("another daemon serves it")
-                   > count, "another daemon")
+        let_daemon_die(mount, self.point)
 
     def tries(self, start, length):
         """Whether somebody else gets a lock on these bytes at once."""
@@ -190,23 +178,8 @@ class Locks:
     def under_load(self):
         options = self.suite.options
         mount = self.mount()
-        kills = [0]
-        over = threading.Event()
-
-        def kill():
-            while not over.wait(1 / options.kills):
-                pid = daemon_of(mount)
-                if pid is None:
-                    continue
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                    kills[0] += 1
-                except ProcessLookupError:
-                    pass
         said = []
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
+        with daemons_dying(mount, options.kills) as kills:
             for kind in ("posix", "flock", "ofd"):
                 with open(self.file, "r+b") as file:
                     file.write(bytes(8))
@@ -227,9 +200,6 @@ class Locks:
                     count = struct.unpack("<Q", file.read(8))[0]
                 expect_equal(count, turns, f"{kind}: turns, one at a time")
                 said.append((kind, turns, max(one[1] for one in done)))
-        finally:
-            over.set()
-            killer.join()
         expect(kills[0] > 0, "nothing was killed")
         mount.unmount()
         self.suite.command("tracefs-verify", self.trace)

@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -25,22 +24,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from processes import children_of, name_of  # noqa: E402
+from deaths import (daemon_of, kill_daemon, restless_users,  # noqa: E402
+                    successions_of)
 from tracefs_harness import (PATIENCE_S, Failure, Suite,  # noqa: E402
-                             decode_event, expect, expect_equal, wait_until)
+                             decode_event, expect, expect_equal)
 
 USERS = 4
 # What a user may have to wait for. It is a hundredth of that on a machine that
 # has nothing else to do.
 LONGEST_S = 3
-
-
-def daemon_of(mount):
-    """The process that serves it: its parent keeps it."""
-    for child in children_of(mount.pid):
-        if name_of(child) == "tracefs-mount":
-            return child
-    return None
 
 
 class Killer:
@@ -58,37 +50,12 @@ class Killer:
         while going_on():
             time.sleep(self.random.uniform(0, 2 * self.gap_s))
             # Some are killed before they serve, but users must get on, too.
-            now = self.mount.messages().count("another daemon serves it")
+            now = successions_of(self.mount)
             in_vain = 0 if now > serving else in_vain + 1
             serving = now
             if in_vain > 2 and self.kills > 0:
                 continue
-            pid = daemon_of(self.mount)
-            if pid is None:
-                continue
-            try:
-                os.kill(pid, signal.SIGKILL)
-                self.kills += 1
-            except ProcessLookupError:
-                pass
-
-
-class User:
-    """What it says at its end, which is more than a pipe holds."""
-
-    def __init__(self, suite, command):
-        self.files = [tempfile.TemporaryFile("w+") for _ in range(2)]
-        self.process = suite.background(subprocess.Popen(
-            command, stdout=self.files[0], stderr=self.files[1]))
-
-    def poll(self):
-        return self.process.poll()
-
-    def said(self):
-        self.process.wait(timeout=PATIENCE_S)
-        for file in self.files:
-            file.seek(0)
-        return [file.read() for file in self.files]
+            self.kills += kill_daemon(self.mount)
 
 
 class Succession:
@@ -108,11 +75,8 @@ class Succession:
         return source, point, trace, mount
 
     def users(self, source, point, seconds):
-        seed = self.suite.options.seed
-        return [User(self.suite, [
-            sys.executable, os.path.join(HERE, "restless.py"),
-            os.path.join(point, f"user-{i}"), str(seconds), str(seed + i),
-            os.path.join(source, f"user-{i}")]) for i in range(USERS)]
+        return restless_users(self.suite, source, point, seconds, USERS,
+                              self.suite.options.seed)
 
     def outcome(self, users, mount):
         """What they have noticed, which must be nothing."""
@@ -208,8 +172,7 @@ class Succession:
         mount.unmount()
         said = self.suite.tool("tracefs-dump", trace).stderr
         expect_equal(said.count("daemon.succession="), 3, said)
-        expect_equal(mount.messages().count("another daemon serves it"), 3,
-                     "messages")
+        expect_equal(successions_of(mount), 3, "messages")
 
     def refusals(self):
         """What it cannot go with is refused with a sentence."""
