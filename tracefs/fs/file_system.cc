@@ -118,9 +118,8 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
       return Status::System(
           ENOTSUP,
           "--handles yes: files of the source cannot be opened by handles; it "
-          "has to lie on ext4, XFS, btrfs, f2fs or tmpfs, and root has to "
-          "mount "
-          "it");
+          "has to lie on ext4, XFS, btrfs, f2fs or tmpfs, and root has to mount"
+          " it");
     }
     fs->inodes_.SetLastingIds(fs->lasting_ids_.get());
   }

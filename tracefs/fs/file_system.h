@@ -363,6 +363,7 @@ class FileSystem final : public EventResolver,
   static constexpr int kAsItIs = -1;
   void SetUpWorker(fuse_req_t req, int policy);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
+  Inode* EnterUnnamed(UniqueFd fd, const struct stat& st);
   void NameAsBelow(const std::string& where);
   Inode* HoldNamed(Inode* inode, UniqueFd fd, Inode& parent, const char* name,
                    const struct stat& st);

@@ -35,6 +35,13 @@ bool LookedUpAgain(fuse_req_t req, fuse_ino_t id, const char* name) {
   return true;
 }
 
+// The inode of that file, of which no name is known, with a lookup counted.
+Inode* FileSystem::EnterUnnamed(UniqueFd fd, const struct stat& st) {
+  if (Inode* const known = AcquireSame(fd.get(), "", st)) return known;
+  return inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), /*named=*/false),
+                                 st);
+}
+
 Inode* FileSystem::LookupById(uint64_t id, struct stat* st) {
   UniqueFd fd = inodes_.OpenById(id);
   if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
@@ -46,11 +53,7 @@ Inode* FileSystem::LookupById(uint64_t id, struct stat* st) {
     errno = ESTALE;
     return nullptr;
   }
-  Inode* inode = AcquireSame(fd.get(), "", *st);
-  if (inode == nullptr) {
-    inode = inodes_.AcquireOrInsert(
-        inodes_.Hold(std::move(fd), /*named=*/false), *st);
-  }
+  Inode* const inode = EnterUnnamed(std::move(fd), *st);
   // It has another id as long as the kernel uses another file of this one.
   if (inode->id() != id) {
     inodes_.Release(inode, 1);
@@ -87,12 +90,7 @@ Inode* FileSystem::LookupParent(Inode& dir, struct stat* st) {
     errno = ESTALE;
     return nullptr;
   }
-  Inode* inode = AcquireSame(parent.get(), "", *st);
-  if (inode == nullptr) {
-    inode = inodes_.AcquireOrInsert(
-        inodes_.Hold(std::move(parent), /*named=*/false), *st);
-  }
-  return inode;
+  return EnterUnnamed(std::move(parent), *st);
 }
 
 }  // namespace tracefs

@@ -35,6 +35,33 @@ namespace {
 
 thread_local SlotOfThread slot_of_thread;
 
+// A record of a kind: one that was given back, or the next one of those that
+// were never used. kNone: all of `most` are taken.
+uint32_t TakeFree(std::vector<uint32_t>& free, std::atomic<uint32_t>& used,
+                  size_t most) {
+  if (!free.empty()) {
+    const uint32_t i = free.back();
+    free.pop_back();
+    return i;
+  }
+  const uint32_t i = used.load(std::memory_order_relaxed);
+  if (i == most) return Area::kNone;
+  used.store(i + 1, std::memory_order_release);
+  return i;
+}
+
+// Those that were used and are free, the first one last.
+template <typename IsFree>
+std::vector<uint32_t> FreeBelow(const std::atomic<uint32_t>& used, size_t most,
+                                IsFree is_free) {
+  std::vector<uint32_t> free;
+  for (auto i = static_cast<uint32_t>(std::min<size_t>(used.load(), most));
+       i-- > 0;) {
+    if (is_free(i)) free.push_back(i);
+  }
+  return free;
+}
+
 // All but whose it is.
 void CopyResult(const Outcome& from, Outcome* to) {
   to->called.store(from.called.load());
@@ -190,15 +217,7 @@ void Area::BeFirst() { slot_of_thread.slot = &slots_[0]; }
 
 uint32_t Area::TakeNode() {
   const std::lock_guard lock(mu_);
-  if (!free_nodes_.empty()) {
-    const uint32_t i = free_nodes_.back();
-    free_nodes_.pop_back();
-    return i;
-  }
-  const uint32_t i = header_->nodes_used.load(std::memory_order_relaxed);
-  if (i == kMostNodes) return kNone;
-  header_->nodes_used.store(i + 1, std::memory_order_release);
-  return i;
+  return TakeFree(free_nodes_, header_->nodes_used, kMostNodes);
 }
 
 void Area::GiveNode(uint32_t i) {
@@ -208,15 +227,7 @@ void Area::GiveNode(uint32_t i) {
 
 uint32_t Area::TakeOpen() {
   const std::lock_guard lock(mu_);
-  if (!free_opens_.empty()) {
-    const uint32_t i = free_opens_.back();
-    free_opens_.pop_back();
-    return i;
-  }
-  const uint32_t i = header_->opens_used.load(std::memory_order_relaxed);
-  if (i == kMostOpens) return kNone;
-  header_->opens_used.store(i + 1, std::memory_order_release);
-  return i;
+  return TakeFree(free_opens_, header_->opens_used, kMostOpens);
 }
 
 void Area::GiveOpen(uint32_t i) {
@@ -226,15 +237,7 @@ void Area::GiveOpen(uint32_t i) {
 
 uint32_t Area::TakeLock() {
   const std::lock_guard lock(mu_);
-  if (!free_locks_.empty()) {
-    const uint32_t i = free_locks_.back();
-    free_locks_.pop_back();
-    return i;
-  }
-  const uint32_t i = header_->locks_used.load(std::memory_order_relaxed);
-  if (i == kMostLocks) return kNone;
-  header_->locks_used.store(i + 1, std::memory_order_release);
-  return i;
+  return TakeFree(free_locks_, header_->locks_used, kMostLocks);
 }
 
 void Area::GiveLock(uint32_t i) {
@@ -244,19 +247,12 @@ void Area::GiveLock(uint32_t i) {
 
 void Area::FindFree() {
   const std::lock_guard lock(mu_);
-  free_locks_.clear();
-  const uint32_t locks =
-      std::min<uint32_t>(header_->locks_used.load(), kMostLocks);
-  for (uint32_t i = locks; i-- > 0;) {
-    if (locks_[i].file.load() == 0) free_locks_.push_back(i);
-  }
-  free_nodes_.clear();
-  free_opens_.clear();
-  const uint32_t nodes =
-      std::min<uint32_t>(header_->nodes_used.load(), kMostNodes);
-  for (uint32_t i = nodes; i-- > 0;) {
-    if (nodes_[i].id.load() == 0) free_nodes_.push_back(i);
-  }
+  free_nodes_ = FreeBelow(header_->nodes_used, kMostNodes,
+                          [this](uint32_t i) { return nodes_[i].id == 0; });
+  free_opens_ = FreeBelow(header_->opens_used, kMostOpens,
+                          [this](uint32_t i) { return opens_[i].node == 0; });
+  free_locks_ = FreeBelow(header_->locks_used, kMostLocks,
+                          [this](uint32_t i) { return locks_[i].file == 0; });
   for (size_t i = 0; i < kSlots; ++i) {
     if (slots_[i].used.load() != 0) left_slots_.push_back(&slots_[i]);
   }
@@ -264,11 +260,6 @@ void Area::FindFree() {
     if (header_->blocks[i].load() == 1) {
       left_blocks_.push_back(blocks_ + i * kBlockBytes);
     }
-  }
-  const uint32_t opens =
-      std::min<uint32_t>(header_->opens_used.load(), kMostOpens);
-  for (uint32_t i = opens; i-- > 0;) {
-    if (opens_[i].node.load() == 0) free_opens_.push_back(i);
   }
 }
 
