@@ -87,8 +87,8 @@ class ParquetColumn {
   bool dictionary_ = true;         // of texts
   std::deque<std::string> words_;
   std::unordered_map<std::string_view, uint32_t> numbers_of_;
-  // Of the texts that came last, by where they lay: most columns have few, and
-  // these lie in tables.
+  // The numbers of recent texts, by address: most columns have few different
+  // texts, and those stay where they are.
   std::array<uint32_t, 64> recent_{};
   size_t words_bytes_ = 0;
   std::string plain_;  // texts, once there is no dictionary any more

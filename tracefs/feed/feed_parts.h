@@ -61,7 +61,7 @@ void PutTexts(std::string_view key, const std::vector<std::string_view>& texts,
               JsonWriter* json);
 // "120 bash", "120" where the name is not known.
 std::string AncestorText(const format::AlarmAncestor& ancestor);
-// Who did it, as far as that was found out: `ancestors` from the parent up,
+// What could be found out about who did it: `ancestors` from the parent up,
 // each with `pid` and `comm`, `touched`, and `not_known`.
 void PutAlarmSource(const format::AlarmRecord& alarm, JsonWriter* json);
 // What a rule counted, who did it, and what was done.

@@ -47,7 +47,7 @@ struct Lock {
   uint64_t owner = 0;       // FUSE's lock_owner
   uint64_t handle = 0;      // the open file it was asked through
   uint32_t pid = 0;         // what F_GETLK tells others
-  // Of one that is held, where a later daemon finds it.
+  // Where a later daemon finds it, while it is held.
   uint32_t record = survive::Area::kNone;
 };
 

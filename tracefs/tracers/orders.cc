@@ -166,7 +166,7 @@ void Orders::Begin(std::vector<TracerPlan>* plans) {
   survive::Header& header = area_.header();
   for (TracerPlan& plan : *plans) {
     TracerParts& parts = plan.parts;
-    // What feeds rules begins anew with each daemon.
+    // Each daemon starts the tracers that feed rules afresh.
     if (parts.kind != TracerKind::kConfig) continue;
     const size_t slot = begun_with_++;
     parts.survives = &header.traces[slot];
@@ -251,7 +251,8 @@ void Orders::Drop(std::span<const uint32_t> ids) {
 void Orders::Forget(uint32_t id) {
   const std::lock_guard lock(mu_);
   const auto kept = kept_.find(id);
-  // That of one which the mount began with says that it is not to go on.
+  // A tracer that the mount began with keeps its slot: it says that the tracer
+  // has been removed.
   if (kept == kept_.end() || kept->second.slot < begun_with_) return;
   Free(kept->second.slot);
   kept_.erase(kept);

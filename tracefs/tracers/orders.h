@@ -38,8 +38,8 @@ struct Order {
   uint32_t id = 0;
   bool removed = false;
   bool suspended = false;
-  // Of one that was added: its config, what messages call that, and what else
-  // came with it. Empty: the config that the mount began with has it.
+  // For an added tracer: its config, the name that messages use for it, and
+  // what else came with it. Empty if the mount began with the tracer.
   std::string config = {};
   std::string file = {};
   KnownNames names = {};

@@ -78,7 +78,7 @@ std::string All(LockTable& table) {
             file, {.type = type, .start = at, .end = at, .owner = 99});
         all += found ? std::to_string(found->pid) : "-";
       }
-      // Who it is, where one has it alone.
+      // Which owner it is, if there is just one.
       for (uint64_t owner = 1; owner <= kOwners; ++owner) {
         all += table.Get(file, {.type = LockType::kWrite,
                                 .start = at,
