@@ -39,7 +39,7 @@ std::string Image::CommandLine() const {
 }
 
 Process* ProcessTracker::Find(const ProcessKey& key) {
-  const auto found = pids_.find(key.pid);
+  const auto found = pids_.find(PidOf(key));
   if (found == pids_.end() || !MayBeSame(found->second.key, key)) {
     return nullptr;
   }
@@ -47,24 +47,24 @@ Process* ProcessTracker::Find(const ProcessKey& key) {
 }
 
 bool ProcessTracker::Knows(const ProcessKey& key) const {
-  const auto found = pids_.find(key.pid);
+  const auto found = pids_.find(PidOf(key));
   return found != pids_.end() &&
          (MayBeSame(found->second.key, key) ||
           key.start_ticks < found->second.key.start_ticks);
 }
 
 Process* ProcessTracker::Begin(const ProcessKey& key, uint64_t time_ns) {
-  Known& known = pids_[key.pid];
+  Known& known = pids_[PidOf(key)];
   // The previous process with this number has ended, seen or not.
-  if (known.live != nullptr) End(&known, time_ns);
-  if (known.id != kNobody) ++known.others;
+  if (known.live != nullptr) End(&known);
+  known.number = key.pid + (had_[key.pid]++ << ProcessKey::kPidBits);
   known.key = key;
   known.id = next_process_++;
   known.live = std::make_unique<Process>();
   Process* const process = known.live.get();
   process->id = known.id;
   process->key = key;
-  process->number = NumberOf(known);
+  process->number = known.number;
   process->begin_ns = process->end_ns = time_ns;
   process->now.image = nothing_;
   return process;
@@ -72,7 +72,7 @@ Process* ProcessTracker::Begin(const ProcessKey& key, uint64_t time_ns) {
 
 Process* ProcessTracker::Get(const ProcessKey& key, uint64_t time_ns,
                              uint32_t ppid) {
-  const auto found = pids_.find(key.pid);
+  const auto found = pids_.find(PidOf(key));
   if (found != pids_.end()) {
     Known& known = found->second;
     if (MayBeSame(known.key, key)) return known.live.get();
@@ -82,7 +82,7 @@ Process* ProcessTracker::Get(const ProcessKey& key, uint64_t time_ns,
   Process* const process = Begin(key, time_ns);
   if (ppid != 0 && ppid != key.pid) {
     process->parent_pid = ppid;
-    if (const auto at = pids_.find(ppid); at != pids_.end()) {
+    if (const auto at = pids_.find(PidOf(key, ppid)); at != pids_.end()) {
       SetParent(process, at->second.live.get());
     }
   }
@@ -114,9 +114,8 @@ void ProcessTracker::BeginExecution(Process* process, uint64_t time_ns,
   listener_.ExecutionBegan(*process);
 }
 
-void ProcessTracker::End(Known* known, uint64_t time_ns) {
+void ProcessTracker::End(Known* known) {
   const std::unique_ptr<Process> process = std::move(known->live);
-  if (process->ended) process->end_ns = time_ns;
   process->now.end_ns = process->end_ns;
   process->now.last = true;
   listener_.ExecutionEnded(*process);
@@ -166,7 +165,6 @@ void ProcessTracker::Exec(const ProcessRecord& record, Process* process) {
 
 void ProcessTracker::Take(const ProcessRecord& record) {
   any_records_ = true;
-  last_ns_ = std::max(last_ns_, record.time_ns);
   using Kind = ProcessRecord::Kind;
   if (record.kind == Kind::kFork) return Fork(record);
   if (record.process.pid == 0) return;
@@ -185,22 +183,22 @@ void ProcessTracker::Take(const ProcessRecord& record) {
     process->ended = true;
     process->exit_code = record.exit_code;
     process->signal = record.signal;
-    End(&pids_[record.process.pid], record.time_ns);
+    process->end_ns = record.time_ns;
+    End(&pids_[PidOf(record.process)]);
   }
 }
 
 void ProcessTracker::Take(const FileStep& step) {
   const uint64_t end_ns = step.time_ns + step.duration_ns;
-  last_ns_ = std::max(last_ns_, end_ns);
   Process* const process = step.process.pid == 0
                                ? nullptr
                                : Get(step.process, step.time_ns, step.ppid);
   if (process == nullptr) {
-    const auto known = pids_.find(step.process.pid);
+    const auto known = pids_.find(PidOf(step.process));
     const bool ended =
         known != pids_.end() && MayBeSame(known->second.key, step.process);
     listener_.DidWithout(ended ? known->second.id : kNobody,
-                         ended ? NumberOf(known->second) : 0, step);
+                         ended ? known->second.number : 0, step);
     return;
   }
   process->end_ns = std::max(process->end_ns, end_ns);
@@ -216,7 +214,7 @@ void ProcessTracker::Finish() {
   }
   std::sort(live.begin(), live.end(),
             [](const Known* a, const Known* b) { return a->id < b->id; });
-  for (Known* known : live) End(known, last_ns_);
+  for (Known* known : live) End(known);
   pids_.clear();
 }
 

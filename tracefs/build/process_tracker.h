@@ -140,13 +140,15 @@ class ProcessTracker {
   struct Known {
     ProcessKey key;
     ProcessId id = kNobody;
-    uint32_t others = 0;            // that had the pid before
+    uint32_t number = 0;            // Process::number
     std::unique_ptr<Process> live;  // null: it has ended
   };
 
-  static uint32_t NumberOf(const Known& known) {
-    return known.key.pid + (known.others << ProcessKey::kPidBits);
+  // Machines number their processes by themselves.
+  static uint64_t PidOf(const ProcessKey& key, uint32_t pid) {
+    return uint64_t{key.machine} << 32 | pid;
   }
+  static uint64_t PidOf(const ProcessKey& key) { return PidOf(key, key.pid); }
   Process* Find(const ProcessKey& key);
   // Finds it or begins one; null for a process that has ended.
   Process* Get(const ProcessKey& key, uint64_t time_ns, uint32_t ppid);
@@ -154,16 +156,16 @@ class ProcessTracker {
   void SetParent(Process* process, Process* parent);
   void BeginExecution(Process* process, uint64_t time_ns,
                       std::shared_ptr<const Image> image);
-  void End(Known* known, uint64_t time_ns);
+  void End(Known* known);
   void Fork(const ProcessRecord& record);
   void Exec(const ProcessRecord& record, Process* process);
 
   TrackerListener& listener_;
-  std::unordered_map<uint32_t, Known> pids_;
+  std::unordered_map<uint64_t, Known> pids_;    // by PidOf
+  std::unordered_map<uint32_t, uint32_t> had_;  // processes, by their pid
   const std::shared_ptr<const Image> nothing_ = std::make_shared<Image>();
   ProcessId next_process_ = 0;
   ExecutionId next_execution_ = 0;
-  uint64_t last_ns_ = 0;
   bool any_records_ = false;
 };
 

@@ -46,6 +46,9 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
   step_.time_ns = number(Field::kTime);
   step_.duration_ns = number(Field::kLatency);
   SetCaller(event, &step_);
+  if (record.trace != nullptr) {
+    step_.process.machine = record.trace->origin.machine;
+  }
   step_.comm = record.Text(Field::kComm);
   step_.op = event.op;
   step_.inferred = number(Field::kInferred) != 0;

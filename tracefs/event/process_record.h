@@ -18,6 +18,9 @@ struct ProcessKey {
 
   uint32_t pid = 0;          // thread group; 0 = not known
   uint64_t start_ticks = 0;  // since boot, of 1/100 s; 0 = not known
+  // Which of several that are read together (format::TraceOrigin); readers set
+  // it.
+  uint32_t machine = 0;
 
   // One number of both; 0 = not known.
   uint64_t Upid() const { return start_ticks << kPidBits | pid; }

@@ -30,9 +30,19 @@ struct KnownProcess {
   std::string comm;
 };
 
+// Whose a trace is: numbers of processes are a machine's own, numbers and names
+// of files a mount's. Among traces that are read together, those of one
+// machine, or mount, have one number; 0: nobody has looked
+// (reader/trace_origins.h).
+struct TraceOrigin {
+  uint32_t machine = 0;
+  uint32_t mount = 0;
+};
+
 // What all blocks of a trace share.
 struct TraceContext {
   std::string name;  // of the input, for messages
+  TraceOrigin origin;
   SelfDescription description;
   // What its header says of system calls; by number.
   std::map<uint32_t, std::string> calls;

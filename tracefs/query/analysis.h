@@ -45,6 +45,10 @@ inline bool HasRun(const format::Record& record) {
   return !record.event.before;
 }
 using tally::Failed;
+// Whose it is; zeros where nobody has looked.
+inline format::TraceOrigin OriginOf(const format::Record& record) {
+  return record.trace == nullptr ? format::TraceOrigin{} : record.trace->origin;
+}
 inline uint64_t NumberOr0(const Event& event, Field field) {
   return event.Has(field) ? event.Get(field) : 0;
 }

@@ -41,7 +41,8 @@ class Blocks final : public Analysis {
     }
     PathBuffer buffer;
     const uint64_t file =
-        FileOf(NumberOr0(event, Field::kInode), format::PathOf(record, buffer));
+        FileOf(OriginOf(record).mount, NumberOr0(event, Field::kInode),
+               format::PathOf(record, buffer));
     if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
       Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
           &truncated_);
@@ -103,8 +104,10 @@ class Blocks final : public Analysis {
     uint64_t written_ns = 0;  // 0: not
     bool read = false;
   };
-  static uint64_t FileOf(uint64_t inode, std::string_view path) {
-    return inode != 0 ? inode : std::hash<std::string_view>()(path);
+  static uint64_t FileOf(uint32_t mount, uint64_t inode,
+                         std::string_view path) {
+    return DistinctNumber(
+        mount, inode != 0 ? inode : std::hash<std::string_view>()(path));
   }
   static uint64_t KeyOf(uint64_t file, uint64_t index) {
     return MixedHash(MixedHash(file) ^ index);
@@ -120,7 +123,8 @@ class Blocks final : public Analysis {
     if (!event.Has(at) || transfer.bytes == 0) return;
     PathBuffer buffer;
     const uint64_t file =
-        FileOf(NumberOr0(event, tally::InodeField(transfer.end)),
+        FileOf(OriginOf(record).mount,
+               NumberOr0(event, tally::InodeField(transfer.end)),
                format::PathOf(record, transfer.end, buffer));
     const uint64_t offset = event.Get(at);
     const uint64_t begin = offset / kBlock;
@@ -208,7 +212,7 @@ class Blocks final : public Analysis {
   }
 
   FileLives files_{[this](const FileLife& life, const FileLife*) {
-    Cut(FileOf(life.inode, life.path), 0, &removed_);
+    Cut(FileOf(life.mount, life.inode, life.path), 0, &removed_);
   }};
   uint64_t now_ns_ = 0;
   std::unordered_map<uint64_t, State> blocks_;

@@ -88,4 +88,10 @@ inline uint64_t MixedHash(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// What DistinctCount takes of a number that is one machine's own, or one
+// mount's.
+inline uint64_t DistinctNumber(uint32_t of, uint64_t number) {
+  return MixedHash(number ^ MixedHash(of));
+}
+
 }  // namespace tracefs::query

@@ -3,7 +3,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_lives.h"
@@ -239,20 +238,22 @@ class DoubleWrites final : public LifeAnalysis {
       Count("replaced", life.path, 1, life.written, both);
     }
     if (!life.created || life.written == 0) return;
-    if (born_.size() == kMostLives && !born_.contains(life.born_path)) {
+    const std::pair place(life.mount, life.born_path);
+    if (born_.size() == kMostLives && !born_.contains(place)) {
       ++rows_left_out_;
       return;
     }
-    Born& born = born_[life.born_path];
+    Born& born = born_[place];
     born.times += 1;
     born.bytes = tally::AddTo(born.bytes, life.written);
     born.writers.Add(names);
   }
 
   std::vector<Table> Tables() override {
-    for (const auto& [path, born] : born_) {
+    for (const auto& [place, born] : born_) {
       if (born.times < 2) continue;
-      Count("recreated", path, born.times - 1, born.bytes, born.writers);
+      Count("recreated", place.second, born.times - 1, born.bytes,
+            born.writers);
     }
     Table table;
     table.columns = {{"class"},
@@ -299,7 +300,7 @@ class DoubleWrites final : public LifeAnalysis {
   }
 
   std::map<std::pair<std::string, std::string>, Born> found_;
-  std::unordered_map<std::string, Born> born_;
+  std::map<std::pair<uint32_t, std::string>, Born> born_;  // by mount and path
 };
 
 class Churn final : public LifeAnalysis {

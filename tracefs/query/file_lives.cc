@@ -28,15 +28,15 @@ bool IsDirectoryOp(Op op) {
 
 }  // namespace
 
-void FileLife::Users::Add(uint32_t pid, std::string_view name) {
+void FileLife::Users::Add(Process process, std::string_view name) {
   for (const auto& [known, text] : kept) {
-    if (known == pid) return;
+    if (known == process) return;
   }
   if (kept.size() == kMostUsers) {
     ++more;
     return;
   }
-  kept.emplace_back(pid, name);
+  kept.emplace_back(process, name);
 }
 
 std::string FileLife::Users::Names() const {
@@ -53,11 +53,11 @@ std::string FileLife::Users::Names() const {
 
 FileLives::Number FileLives::Find(uint64_t inode, std::string_view path) const {
   if (inode != 0) {
-    const auto found = by_inode_.find(inode);
-    return found == by_inode_.end() ? kNone : found->second;
+    const auto found = names_->by_inode.find(inode);
+    return found == names_->by_inode.end() ? kNone : found->second;
   }
-  const PathTree::Node node = names_.Find(path);
-  return node == PathTree::kNone ? kNone : names_.number(node);
+  const PathTree::Node node = names_->by_path.Find(path);
+  return node == PathTree::kNone ? kNone : names_->by_path.number(node);
 }
 
 FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
@@ -69,8 +69,9 @@ FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
   }
   const Number number = ++last_;
   FileLife& life = lives_[number];
+  life.mount = mount_;
   life.inode = inode;
-  if (inode != 0) by_inode_[inode] = number;
+  if (inode != 0) names_->by_inode[inode] = number;
   if (!path.empty()) Name(number, path);
   return number;
 }
@@ -78,22 +79,22 @@ FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
 void FileLives::Name(Number number, std::string_view path) {
   FileLife& life = lives_[number];
   life.path = path;
-  life.node = names_.Make(path);
+  life.node = names_->by_path.Make(path);
   if (life.node == PathTree::kNone) return;
   // The file that had the name keeps it as a text.
-  const Number before = names_.number(life.node);
+  const Number before = names_->by_path.number(life.node);
   if (const auto at = lives_.find(before);
       before != number && at != lives_.end() && at->second.node == life.node) {
     at->second.path = path;
     at->second.node = PathTree::kNone;
   }
-  names_.SetNumber(life.node, number);
+  names_->by_path.SetNumber(life.node, number);
 }
 
 std::string FileLives::PathOf(Number number, const FileLife& life) const {
-  const bool named =
-      life.node != PathTree::kNone && names_.number(life.node) == number;
-  return named ? names_.PathOf(life.node) : life.path;
+  const bool named = life.node != PathTree::kNone &&
+                     names_->by_path.number(life.node) == number;
+  return named ? names_->by_path.PathOf(life.node) : life.path;
 }
 
 void FileLives::Part(Number number) {
@@ -101,12 +102,13 @@ void FileLives::Part(Number number) {
   life.path = PathOf(number, life);
   const auto by = lives_.find(life.replaced_by);
   ended_(life, by == lives_.end() ? nullptr : &by->second);
-  if (const auto at = by_inode_.find(life.inode);
-      at != by_inode_.end() && at->second == number) {
-    by_inode_.erase(at);
+  if (const auto at = names_->by_inode.find(life.inode);
+      at != names_->by_inode.end() && at->second == number) {
+    names_->by_inode.erase(at);
   }
-  if (life.node != PathTree::kNone && names_.number(life.node) == number) {
-    names_.Drop(life.node);
+  if (life.node != PathTree::kNone &&
+      names_->by_path.number(life.node) == number) {
+    names_->by_path.Drop(life.node);
   }
   lives_.erase(number);
 }
@@ -114,10 +116,11 @@ void FileLives::Part(Number number) {
 // The file that was called so is not any more; it ends with its last name.
 void FileLives::Unname(std::string_view path, const Record& record,
                        FileLife::End end, Number by) {
-  const PathTree::Node node = names_.Find(path);
-  const Number number = node == PathTree::kNone ? kNone : names_.number(node);
+  const PathTree::Node node = names_->by_path.Find(path);
+  const Number number =
+      node == PathTree::kNone ? kNone : names_->by_path.number(node);
   if (number == kNone || number == by) return;
-  names_.Drop(node);
+  names_->by_path.Drop(node);
   const auto found = lives_.find(number);
   if (found == lives_.end()) return;
   FileLife& life = found->second;
@@ -168,43 +171,45 @@ void FileLives::TakeRename(const Record& record, std::string_view path,
   if (path.empty() || to.empty() || to == path) return;
   const Event& event = record.event;
   if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
-    names_.Exchange(path, to);
+    names_->by_path.Exchange(path, to);
     return;
   }
-  const PathTree::Node node = names_.Find(path);
+  const PathTree::Node node = names_->by_path.Find(path);
   const bool directory =
       event.Has(Field::kMode)
           ? S_ISDIR(event.Get(Field::kMode))
-          : node != PathTree::kNone && names_.IsDirectory(node);
+          : node != PathTree::kNone && names_->by_path.IsDirectory(node);
   if (directory) {
-    names_.Move(path, to);
+    names_->by_path.Move(path, to);
     return;
   }
   const Number moved = FindOrMake(NumberOr0(event, Field::kInode), path);
   if (moved == kNone) return;
   Unname(to, record, FileLife::End::kReplaced, moved);
-  if (const PathTree::Node at = names_.Find(path);
-      at != PathTree::kNone && names_.number(at) == moved) {
-    names_.Drop(at);
+  if (const PathTree::Node at = names_->by_path.Find(path);
+      at != PathTree::kNone && names_->by_path.number(at) == moved) {
+    names_->by_path.Drop(at);
   }
   Name(moved, to);
 }
 
 void FileLives::Use(FileLife& life, const Record& record,
                     const tally::Transfer& transfer) {
-  const auto pid = static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
+  const FileLife::Process process =
+      uint64_t{OriginOf(record).machine} << 32 |
+      static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
   const bool write = transfer.writes();
   (write ? life.writes : life.reads) += 1;
   uint64_t& moved = write ? life.written : life.read;
   moved = tally::AddTo(moved, transfer.bytes);
-  (write ? life.writers : life.readers).Add(pid, record.Text(Field::kComm));
+  (write ? life.writers : life.readers).Add(process, record.Text(Field::kComm));
   if (life.used) {
     const auto order =
         static_cast<size_t>((write ? 2 : 0) + (life.wrote ? 1 : 0));
-    ++(life.user == pid ? life.by_same : life.by_other)[order];
+    ++(life.user == process ? life.by_same : life.by_other)[order];
   }
   life.used = true;
-  life.user = pid;
+  life.user = process;
   life.wrote = write;
 }
 
@@ -219,9 +224,16 @@ void FileLives::TakeTransfers(const Record& record) {
   }
 }
 
+void FileLives::GoTo(uint32_t mount) {
+  if (names_ != nullptr && mount == mount_) return;
+  mount_ = mount;
+  names_ = &mounts_[mount];
+}
+
 void FileLives::Take(const Record& record) {
   const Event& event = record.event;
   if (!HasRun(record) || Failed(event) || IsDirectoryOp(event.op)) return;
+  GoTo(OriginOf(record).mount);
   if (tally::Transfers(event.op)) {
     TakeTransfers(record);
     return;
@@ -248,8 +260,9 @@ void FileLives::Take(const Record& record) {
     const Number number = FindOrMake(inode, path);
     if (number == kNone || to.empty()) return;
     ++lives_[number].links;
-    if (const PathTree::Node node = names_.Make(to); node != PathTree::kNone) {
-      names_.SetNumber(node, number);
+    if (const PathTree::Node node = names_->by_path.Make(to);
+        node != PathTree::kNone) {
+      names_->by_path.SetNumber(node, number);
     }
     return;
   }
@@ -270,7 +283,10 @@ void FileLives::Finish() {
   std::vector<Number> numbers;
   for (const auto& [number, life] : lives_) numbers.push_back(number);
   std::ranges::sort(numbers);
-  for (const Number number : numbers) Part(number);
+  for (const Number number : numbers) {
+    GoTo(lives_[number].mount);
+    Part(number);
+  }
 }
 
 std::string FileLives::Note() const {

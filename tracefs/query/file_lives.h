@@ -1,11 +1,12 @@
 // FileLives: follows files by inode generation over creation, links, renames
 // and removal, and notes who read and wrote them. What sharing, life times,
-// churn and double writes are made from.
+// churn and double writes are made from. Each mount has files of its own.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,15 +25,19 @@ struct FileLife {
   // What came after what, by another process or the same: RAR RAW WAR WAW.
   enum Order : uint8_t { kRar, kRaw, kWar, kWaw };
 
-  // Processes that used it, by pid and name.
+  // A machine of those that are read together, and a pid there.
+  using Process = uint64_t;
+
+  // Processes that used it, with their names.
   struct Users {
-    std::vector<std::pair<uint32_t, std::string>> kept;
+    std::vector<std::pair<Process, std::string>> kept;
     uint64_t more = 0;  // uses by others that there was no room for
-    void Add(uint32_t pid, std::string_view name);
+    void Add(Process process, std::string_view name);
     bool more_than_one() const { return kept.size() > 1; }
     std::string Names() const;  // "cc1plus as (and more)"
   };
 
+  uint32_t mount = 0;                     // format::TraceOrigin
   uint64_t inode = 0;                     // 0: not known
   std::string path;                       // as it was last called
   PathTree::Node node = PathTree::kNone;  // the same while it may change
@@ -56,7 +61,7 @@ struct FileLife {
   std::array<uint64_t, 4> by_same{};
   std::array<uint64_t, 4> by_other{};
   // The last use.
-  uint32_t user = 0;
+  Process user = 0;
   bool used = false;
   bool wrote = false;
 };
@@ -87,6 +92,13 @@ class FileLives {
   using Number = uint64_t;
   static constexpr Number kNone = 0;
 
+  // What files of one mount are called.
+  struct Names {
+    std::unordered_map<uint64_t, Number> by_inode;
+    PathTree by_path;
+  };
+
+  void GoTo(uint32_t mount);
   Number Find(uint64_t inode, std::string_view path) const;
   Number FindOrMake(uint64_t inode, std::string_view path);
   void Name(Number number, std::string_view path);
@@ -106,8 +118,10 @@ class FileLives {
   const std::function<void(const FileLife&, const FileLife* by)> ended_;
   Number last_ = 0;
   std::unordered_map<Number, FileLife> lives_;
-  std::unordered_map<uint64_t, Number> by_inode_;
-  PathTree names_;
+  std::map<uint32_t, Names> mounts_;
+  // The mount that is told of.
+  uint32_t mount_ = 0;
+  Names* names_ = nullptr;
   uint64_t not_followed_ = 0;
 };
 

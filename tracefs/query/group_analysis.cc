@@ -12,10 +12,12 @@ class Group final : public Analysis {
  public:
   explicit Group(GroupSpec spec) : grouping_(std::move(spec)) {}
   void Take(const format::Record& record, size_t trace) override {
-    if (hosts_.size() <= trace) hosts_.resize(trace + 1);
-    if (hosts_[trace].empty() && record.trace != nullptr) {
-      hosts_[trace] = record.trace->description.header.Get("host.name");
-      grouping_.SetHosts(hosts_);
+    if (traces_.size() <= trace) traces_.resize(trace + 1);
+    if (record.trace != nullptr && traces_[trace] != record.trace) {
+      traces_[trace] = record.trace;
+      grouping_.SetTrace(trace,
+                         record.trace->description.header.Get("host.name"),
+                         record.trace->origin);
     }
     grouping_.AddRecord(record, trace);
   }
@@ -23,7 +25,7 @@ class Group final : public Analysis {
 
  private:
   Grouping grouping_;
-  std::vector<std::string> hosts_;
+  std::vector<const format::TraceContext*> traces_;
 };
 
 class Summary final : public Analysis {
@@ -35,12 +37,14 @@ class Summary final : public Analysis {
     all_.Add(sums);
     if (!tally::Transfers(event.op)) metadata_.Add(sums);
     if (event.Has(Field::kInode)) {
-      files_.Add(MixedHash(event.Get(Field::kInode)));
+      files_.Add(
+          DistinctNumber(OriginOf(record).mount, event.Get(Field::kInode)));
     }
     if (NumberOr0(event, Field::kInferred) != 0) {
       ++inferred_;
     } else if (event.Has(Field::kPid)) {
-      processes_.Add(MixedHash(event.Get(Field::kPid)));
+      processes_.Add(
+          DistinctNumber(OriginOf(record).machine, event.Get(Field::kPid)));
     }
     if (record.time_resolution_ns == 0) return;
     first_ns_ = std::min(first_ns_, record.real_ns);

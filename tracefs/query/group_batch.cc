@@ -16,14 +16,16 @@ Numbers::Numbers(const reader::Batch& batch, size_t column)
                  : batch.specs()[column].field->width) {}
 
 BatchSums::BatchSums(const reader::Batch& batch, const GroupColumns& columns,
-                     const DetailNeeds& needs)
+                     const DetailNeeds& needs,
+                     std::span<const format::TraceOrigin> origins)
     : needs_(needs),
       op_(batch, columns.op),
       latency_(batch, columns.latency),
       result_(batch, columns.result),
       error_(batch, columns.error),
       before_(batch, columns.before),
-      any_before_(batch.column(columns.before).absent != batch.rows()) {
+      any_before_(batch.column(columns.before).absent != batch.rows()),
+      origins_(origins) {
   const auto open = [&](size_t column, std::optional<Numbers>* numbers) {
     if (column != GroupColumns::kNone) numbers->emplace(batch, column);
   };
@@ -31,6 +33,7 @@ BatchSums::BatchSums(const reader::Batch& batch, const GroupColumns& columns,
   open(columns.inode, &inode_);
   open(columns.inode_out, &inode_out_);
   open(columns.pid, &pid_);
+  open(columns.trace, &trace_);
   const reader::Column& ops = batch.column(columns.op);
   for (size_t i = 0; i + 1 < ops.offsets.size(); ++i) {
     const auto begin = static_cast<size_t>(ops.offsets[i]);
@@ -60,13 +63,19 @@ void BatchSums::AddBytes(size_t row, GroupEnds ends,
 
 void BatchSums::AddDistinct(size_t row, GroupEnds ends,
                             GroupStore::Entry* entry) const {
-  const auto add = [&](const std::optional<Numbers>& numbers,
+  const uint64_t trace = trace_->At(row);
+  const format::TraceOrigin origin =
+      trace < origins_.size() ? origins_[trace] : format::TraceOrigin{};
+  const auto add = [&](const std::optional<Numbers>& numbers, uint32_t of,
                        DistinctCount* count) {
-    if (numbers && numbers->Has(row)) count->Add(MixedHash(numbers->At(row)));
+    if (numbers && numbers->Has(row)) {
+      count->Add(DistinctNumber(of, numbers->At(row)));
+    }
   };
-  if (ends != GroupEnds::kSecond) add(inode_, &entry->details->files);
-  if (ends != GroupEnds::kFirst) add(inode_out_, &entry->details->files);
-  add(pid_, &entry->details->processes);
+  TallyDetails& details = *entry->details;
+  if (ends != GroupEnds::kSecond) add(inode_, origin.mount, &details.files);
+  if (ends != GroupEnds::kFirst) add(inode_out_, origin.mount, &details.files);
+  add(pid_, origin.machine, &details.processes);
 }
 
 void BatchSums::AddOperation(size_t row, GroupStore::Entry* entry) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tracefs/base/bytes.h"
@@ -51,14 +52,16 @@ struct GroupColumns {
 
   size_t op = kNone, latency = kNone, result = kNone, error = kNone;
   size_t before = kNone, time = kNone;
-  size_t inode = kNone, inode_out = kNone, pid = kNone;
+  size_t inode = kNone, inode_out = kNone, pid = kNone, trace = kNone;
 };
 
 // Used while its batch lives, by one thread.
 class BatchSums {
  public:
+  // `origins`: by trace.
   BatchSums(const reader::Batch& batch, const GroupColumns& columns,
-            const DetailNeeds& needs);
+            const DetailNeeds& needs,
+            std::span<const format::TraceOrigin> origins);
 
   // Recorded before it ran: it counts as nothing else.
   bool IsBefore(size_t row) const { return any_before_ && before_.Has(row); }
@@ -82,7 +85,8 @@ class BatchSums {
   const DetailNeeds needs_;
   const Numbers op_, latency_, result_, error_, before_;
   const bool any_before_;
-  std::optional<Numbers> time_, inode_, inode_out_, pid_;
+  std::optional<Numbers> time_, inode_, inode_out_, pid_, trace_;
+  const std::span<const format::TraceOrigin> origins_;
   std::vector<Ways> ways_;  // by codes of the column of operations
 };
 

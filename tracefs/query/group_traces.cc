@@ -1,20 +1,6 @@
 #include "tracefs/query/group_traces.h"
 
-#include <string>
-#include <vector>
-
 namespace tracefs::query {
-namespace {
-
-std::vector<std::string> HostsOf(const reader::TraceInput& input) {
-  std::vector<std::string> hosts;
-  for (size_t i = 0; i < input.size(); ++i) {
-    hosts.emplace_back(input.trace(i).description().header.Get("host.name"));
-  }
-  return hosts;
-}
-
-}  // namespace
 
 Status GroupTraces(reader::TraceInput* input, Grouping* grouping) {
   if (grouping->spec().needs_records()) {
@@ -23,15 +9,17 @@ Status GroupTraces(reader::TraceInput* input, Grouping* grouping) {
     });
     return {};
   }
-  // A header is known when a batch of its trace comes.
-  const bool by_host = grouping->spec().needs_hosts();
-  return input->ForEachBatch(grouping->columns(),
-                             [&](const reader::Batch& batch) {
-                               if (by_host) {
-                                 grouping->SetHosts(HostsOf(*input));
-                               }
-                               grouping->Add(batch);
-                             });
+  return input->ForEachBatch(
+      grouping->columns(), [&](const reader::Batch& batch) {
+        for (size_t i = 0; i < input->size(); ++i) {
+          // A header is known when a batch of its trace comes.
+          const format::TraceHeader& header =
+              input->trace(i).description().header;
+          if (header.properties.empty()) continue;
+          grouping->SetTrace(i, header.Get("host.name"), input->OriginOf(i));
+        }
+        grouping->Add(batch);
+      });
 }
 
 }  // namespace tracefs::query

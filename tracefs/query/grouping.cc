@@ -41,11 +41,6 @@ const reader::FieldRow* FieldRowOf(Field field) {
 
 }  // namespace
 
-bool GroupSpec::needs_hosts() const {
-  return std::ranges::any_of(
-      keys, [](const GroupKey& key) { return key.from == From::kHost; });
-}
-
 bool GroupSpec::needs_records() const {
   return std::ranges::any_of(
       keys, [](const GroupKey& key) { return key.from == From::kTree; });
@@ -89,6 +84,9 @@ Grouping::Grouping(GroupSpec spec)
     sums_.inode_out = add(FieldRowOf(Field::kInodeOut));
   }
   if (needs_.processes) sums_.pid = add(FieldRowOf(Field::kPid));
+  if (needs_.files || needs_.processes) {
+    sums_.trace = add(reader::FindField(TRACEFS_FIELD_TRACE));
+  }
   by_file_ = TellFilesApart(spec_.keys);
   for (const GroupKey& key : spec_.keys) {
     key_columns_.push_back(add(key.field));
@@ -338,7 +336,7 @@ void Grouping::Add(const reader::Batch& batch) {
   }
   std::vector<uint32_t> groups(rows, 0);
   const size_t group_count = NumberGroups(parts, &groups);
-  const BatchSums sums(batch, sums_, needs_);
+  const BatchSums sums(batch, sums_, needs_, origins_);
   std::vector<Part> second_parts;  // made when they are needed
 
   std::vector<size_t> places(group_count, kNoPlace);

@@ -31,8 +31,6 @@ struct GroupSpec {
 
   // Keys that columns do not have: who asks for them calls AddRecord.
   bool needs_records() const;
-  // Who has the names of hosts calls SetHosts.
-  bool needs_hosts() const;
 };
 
 // Used by one thread.
@@ -48,8 +46,17 @@ class Grouping {
 
   void Add(const reader::Batch& batch);
   void AddRecord(const format::Record& record, size_t trace);
-  // The name of the host of each trace, for the key `host`.
-  void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
+  // Whose a trace is, and what its host is called, before its operations come:
+  // for the key `host`, and to tell files and processes apart.
+  void SetTrace(size_t trace, std::string_view host,
+                format::TraceOrigin origin) {
+    if (hosts_.size() <= trace) {
+      hosts_.resize(trace + 1);
+      origins_.resize(trace + 1);
+    }
+    hosts_[trace] = host;
+    origins_[trace] = origin;
+  }
   // What an aggregate driver has counted by itself, of those that have the keys
   // (group_counted.h). kInvalid if what is asked for cannot be had of it.
   // `both_files`: a copy was counted under both of its files (CountsBothFiles).
@@ -109,7 +116,8 @@ class Grouping {
   bool with_before_ = false;  // those told before they ran are counted, too
   std::vector<size_t> second_columns_;  // of keys, for the second file
   uint64_t second_unknown_ = 0;  // operations that do not tell which file it is
-  std::vector<std::string> hosts_;
+  std::vector<std::string> hosts_;  // by trace
+  std::vector<format::TraceOrigin> origins_;
   std::shared_ptr<GroupStore> store_;
   GroupSpill spill_;
   // What tracers counted of keys that they had no room for.

@@ -27,11 +27,12 @@ std::string Octal(uint64_t number) {
 
 class Permissions final : public Analysis {
  public:
-  void Take(const format::Record& record, size_t trace) override {
+  void Take(const format::Record& record, size_t /*trace*/) override {
     if (!HasRun(record)) return;
     const Event& event = record.event;
     const uint64_t inode = NumberOr0(event, Field::kInode);
-    const uint64_t key = MixedHash(inode + (uint64_t{trace} << 56));
+    const uint64_t key =
+        MixedHash(inode + (uint64_t{OriginOf(record).mount} << 56));
     if (event.op == Op::setattr_) TakeChange(record, Known(inode, key));
     if (inode == 0) return;
     const bool gone = !Failed(event) &&

@@ -39,7 +39,12 @@ bool Changes(const Event& event) {
              event.op);
 }
 
-using UserKey = std::pair<uint64_t, uint64_t>;  // pid, uid
+struct UserKey {
+  uint32_t machine = 0;  // format::TraceOrigin
+  uint64_t pid = 0;
+  uint64_t uid = 0;
+  auto operator<=>(const UserKey&) const = default;
+};
 
 struct User {
   std::string comm;
@@ -212,8 +217,9 @@ void Place::Add(const format::Record& record, uint64_t number,
                 const FileIdentities::Touched& touched, std::string_view path,
                 std::string_view path2) {
   const Event& event = record.event;
-  const UserKey key(NumberOr0(event, Field::kPid),
-                    NumberOr0(event, Field::kUid));
+  const UserKey key = {.machine = OriginOf(record).machine,
+                       .pid = NumberOr0(event, Field::kPid),
+                       .uid = NumberOr0(event, Field::kUid)};
   User user = {.comm = std::string(record.Text(Field::kComm)),
                .count = 1,
                .errors = Failed(event) ? 1u : 0u,
@@ -298,7 +304,7 @@ class Who final : public Analysis {
         !event.Has(Field::kFhOut) && !record.HasText(Field::kNewPath)) {
       ++copies_without_end_;
     }
-    if (Place* const place = PlaceOf(record, trace)) {
+    if (Place* const place = PlaceOf(record)) {
       place->Take(record, operations_);
     }
   }
@@ -308,7 +314,7 @@ class Who final : public Analysis {
 
  private:
   // Traces of one mount know the same files.
-  Place* PlaceOf(const format::Record& record, size_t trace);
+  Place* PlaceOf(const format::Record& record);
   void Gather(const Place& place, size_t reading);
   Table UsersTable() const;
   Status NothingSeen() const;
@@ -317,8 +323,7 @@ class Who final : public Analysis {
   const bool narrowed_;
   const std::string folder_;
   std::map<size_t, const format::TraceContext*> traces_;
-  std::map<size_t, Place*> place_of_trace_;
-  std::map<std::string, Place> places_;
+  std::map<uint32_t, Place> places_;  // by mount
   uint64_t operations_ = 0;
   uint64_t copies_without_end_ = 0;
   // The answer.
@@ -330,26 +335,17 @@ class Who final : public Analysis {
   Status verdict_;
 };
 
-Place* Who::PlaceOf(const format::Record& record, size_t trace) {
-  const auto known = place_of_trace_.find(trace);
-  if (known != place_of_trace_.end()) return known->second;
+Place* Who::PlaceOf(const format::Record& record) {
+  const uint32_t mount = OriginOf(record).mount;
+  const auto known = places_.find(mount);
+  if (known != places_.end()) return &known->second;
+  if (places_.size() == kMostPlaces) return nullptr;
   reader::TracePlace place("", "");
-  std::string name = std::to_string(trace);
   if (record.trace != nullptr) {
-    const format::TraceHeader& header = record.trace->description.header;
-    place = reader::TracePlace(header);
-    const std::string_view host = header.Get("host.name");
-    if (!host.empty() && !place.Text().empty()) {
-      name = std::string(host) + '\0' + place.Text();
-    }
+    place = reader::TracePlace(record.trace->description.header);
   }
-  Place* made = nullptr;
-  if (places_.size() < kMostPlaces || places_.contains(name)) {
-    made = &places_.try_emplace(name, place.Readings(given_, folder_))
-                .first->second;
-  }
-  place_of_trace_[trace] = made;
-  return made;
+  return &places_.try_emplace(mount, place.Readings(given_, folder_))
+              .first->second;
 }
 
 void Who::Gather(const Place& place, size_t reading) {
@@ -392,16 +388,24 @@ Table Who::UsersTable() const {
                    {"first", Unit::kTime},
                    {"last", Unit::kTime},
                    {"ops"}};
+  std::map<uint32_t, std::string_view> hosts;
+  for (const auto& [trace, context] : traces_) {
+    hosts[context->origin.machine] =
+        context->description.header.Get("host.name");
+  }
+  const bool several = hosts.size() > 1;
+  if (several) users.columns.push_back({"host"});
   for (const auto& [key, u] : users_) {
     std::string ops;
     for (const Op op : u.ops) {
       ops += (ops.empty() ? "" : " ") + std::string(OpName(op));
     }
-    users.rows.push_back({Value::Text(u.comm), Value::Number(key.first),
-                          Value::Number(key.second), Value::Number(u.count),
+    users.rows.push_back({Value::Text(u.comm), Value::Number(key.pid),
+                          Value::Number(key.uid), Value::Number(u.count),
                           Value::Number(u.errors), Value::Number(u.read),
                           Value::Number(u.written), Value::Number(u.first),
                           Value::Number(u.last), Value::Text(ops)});
+    if (several) users.rows.back().push_back(Value::Text(hosts[key.machine]));
   }
   return users;
 }
@@ -434,7 +438,7 @@ std::vector<Table> Who::Finish() {
          "this file");
   }
   const bool unknown = std::ranges::any_of(users_, [](const auto& user) {
-    return user.first.first == 0 && user.second.comm.empty();
+    return user.first.pid == 0 && user.second.comm.empty();
   });
   if (unknown) note("the process of some operations was not recorded");
   if (users_.empty()) {

@@ -93,6 +93,8 @@ class TraceInput {
   TimeRange span();
   size_t size() const { return traces_.size(); }
   const format::TraceReader& trace(size_t i) const { return traces_.trace(i); }
+  // As of TraceSet.
+  format::TraceOrigin OriginOf(size_t i) { return traces_.OriginOf(i); }
   // Its name, for messages.
   std::string NameOf(size_t i) const;
   // As `--from` and `--to` came out.

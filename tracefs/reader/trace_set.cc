@@ -47,10 +47,14 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
   TraceSinks sinks;
   if (options_.sinks) sinks = options_.sinks(merger_.size());
   if (sinks.process) {
-    sinks.process = [this, process = std::move(sinks.process)](
-                        const ProcessRecord& record) {
-      if (range_.Has(record.real_ns)) process(record);
-    };
+    sinks.process =
+        [this, i = merger_.size(),
+         process = std::move(sinks.process)](const ProcessRecord& record) {
+          if (!range_.Has(record.real_ns)) return;
+          ProcessRecord told = record;
+          told.process.machine = told.child.machine = OriginOf(i).machine;
+          process(told);
+        };
   }
   auto reader = std::make_unique<TraceReader>(
       std::move(source),
@@ -120,6 +124,7 @@ ReadStep TraceSet::Next(format::Record* record, bool hurry) {
       }
     }
     if (filter_ != nullptr && !filter_->Keep(record->event)) continue;
+    if (record->trace->origin.machine == 0) (void)OriginOf(NumberOf(*record));
     return step;
   }
 }
@@ -139,6 +144,14 @@ size_t TraceSet::NumberOf(const format::Record& record) const {
     if (record.trace == &merger_.reader(i).context()) return i;
   }
   return 0;
+}
+
+format::TraceOrigin TraceSet::OriginOf(size_t i) {
+  format::TraceContext& trace = merger_.reader(i).mutable_context();
+  if (trace.origin.machine == 0) {
+    trace.origin = origins_.Of(trace.description.header);
+  }
+  return trace.origin;
 }
 
 bool TraceSet::AnythingRead() const {

@@ -25,6 +25,7 @@
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/reader/event_filter.h"
 #include "tracefs/reader/trace_files.h"
+#include "tracefs/reader/trace_origins.h"
 #include "tracefs/reader/watched_source.h"
 
 namespace tracefs::reader {
@@ -100,6 +101,8 @@ class TraceSet {
   const format::TraceReader& trace(size_t i) const { return merger_.reader(i); }
   // The number of the trace that a record is of.
   size_t NumberOf(const format::Record& record) const;
+  // Whose that trace is. Its header has to be known: a record of it has come.
+  format::TraceOrigin OriginOf(size_t i);
   // OK, or why that trace could not be read to its end.
   const Status& status(size_t i) const { return merger_.status(i); }
   // Whether any block of any trace has been read.
@@ -116,6 +119,7 @@ class TraceSet {
   TimeWindow range_;
   std::shared_ptr<const EventFilter> filter_;
   format::TraceMerger merger_;
+  TraceOrigins origins_;
   bool begun_ = false;
   bool ended_ = false;
 };

@@ -6,9 +6,28 @@
 #include "tracefs/command/progress.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/reader/trace_limits.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/deps/main.h"
 
 namespace tracefs {
+namespace {
+
+// Files of two machines may have one path, and pipes one number.
+Status OneMachine(reader::TraceInput* input) {
+  for (size_t i = 1; i < input->size(); ++i) {
+    const auto host = [input](size_t trace) {
+      return input->trace(trace).context().description.header.Get("host.name");
+    };
+    if (host(0).empty() || host(i).empty() || host(0) == host(i)) continue;
+    return Status::Invalid(
+        input->NameOf(0) + " and " + input->NameOf(i) + " are of two hosts, " +
+        TerminalWord(host(0)) + " and " + TerminalWord(host(i)) +
+        "; a build is one machine's: give the traces of one");
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
                               const std::vector<std::string>& keys,
@@ -32,6 +51,7 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
   }
   progress.Hide();
   if (Status s = input.status(); !s.ok()) return s;
+  if (Status s = OneMachine(&input); !s.ok()) return s;
   err.Append(input.Problems(kDepsSays));
   LoadedGraph loaded;
   for (size_t i = 0; i < input.size(); ++i) {
