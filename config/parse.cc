@@ -274,11 +274,14 @@ class Parser {
       if (!name.ok()) return name.status();
       option.name = *name;
       const auto known = std::find_if(
-          row.options.begin(), row.options.end(),
-          [&](const OptionRow& o) { return o.name == option.name; });
+          row.options.begin(), row.options.end(), [&](const OptionRow& o) {
+            return o.name == option.name ||
+                   (!o.alias.empty() && o.alias == option.name);
+          });
       if (known == row.options.end()) {
         return UnknownOption(row, rows, option);
       }
+      option.name = known->name;
       if (entry->Find(option.name) != nullptr) {
         return ErrorAt(in_.file(), option.position,
                        "option " + Quoted(option.name) + " is given twice");
@@ -380,7 +383,7 @@ class Parser {
       value->argument = in_.Since(begin).substr(0, kMaxConfigTextBytes);
     }
     if (!value->argument.empty()) return Status::Ok();
-    return in_.ErrorHere("expected a text behind " + Quoted(value->text) +
+    return in_.ErrorHere("expected a text after " + Quoted(value->text) +
                          ", as \"/var/spool/tracefs\", found " + Found());
   }
 

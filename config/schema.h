@@ -27,6 +27,8 @@ enum class ValueType : uint8_t {
 // An option of an entry: `buf = 262144`, `unbuffered`.
 struct OptionRow {
   std::string_view name = {};
+  // Taken as well, and kept as `name`; empty: none.
+  std::string_view alias = {};
   ValueType type = ValueType::kNone;
   bool required = false;
   // The range of kCount, kSize and kDuration, both ends included.

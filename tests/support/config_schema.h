@@ -33,7 +33,7 @@ inline constexpr OptionRow kChecksumOptions[] = {
     {.name = "key", .type = ValueType::kText}};
 inline constexpr OptionRow kCompressOptions[] = {
     {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19},
-    {.name = "alg", .type = ValueType::kText}};
+    {.name = "alg", .alias = "algorithm", .type = ValueType::kText}};
 inline constexpr OptionRow kEncryptOptions[] = {
     {.name = "key", .type = ValueType::kText, .required = true}};
 inline constexpr OptionRow kFileOptions[] = {

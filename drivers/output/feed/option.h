@@ -19,7 +19,10 @@ inline constexpr auto kFeedWords = [] {
   return words;
 }();
 inline constexpr OptionRow kFeedOption = {
-    .name = "feed", .type = ValueType::kChoice, .words = kFeedWords};
+    .name = "feed",
+    .alias = "format",  // as everywhere else
+    .type = ValueType::kChoice,
+    .words = kFeedWords};
 
 // The feed an entry asks for: "ocsf", …; "" for native.
 inline std::string_view FeedOf(const ConfigEntry& entry) {

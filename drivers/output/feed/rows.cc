@@ -29,6 +29,7 @@ constexpr std::string_view kTlsOptions[] = {"ca", "cert", "key", "name"};
 
 constexpr OptionRow kSyslogOptions[] = {
     {.name = "feed",
+     .alias = "format",
      .type = ValueType::kChoice,
      .words = std::span(kFeedWords).subspan(1)},  // blocks are no messages
     {.name = "facility", .type = ValueType::kChoice, .words = kFacilities},

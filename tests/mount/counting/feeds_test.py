@@ -137,7 +137,7 @@ def a_fifo_gets_events(suite):
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    want = run(suite, "fifo", f'fifo = "{path}" feed = cef when_full = block')
+    want = run(suite, "fifo", f'fifo = "{path}" format = cef when_full = block')
     reader.join(20)
     lines = data[0].decode().split("\n")
     expect_equal(lines.pop(), "", "the last line")

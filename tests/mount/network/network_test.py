@@ -490,7 +490,7 @@ def bad_configs():
     check('tpc = "h:1"', "did you mean 'tcp'", "known:", "unix")
     check('tcp = "h"', "lacks a port")
     check('tcp = "h:1" when_full = spil', "did you mean 'spill'")
-    check('tcp = "h:1" when_full = spill', "expected a text behind 'spill'")
+    check('tcp = "h:1" when_full = spill', "expected a text after 'spill'")
     check('tcp = "h:1" when_full = spill "/d"', "needs max")
     check('tcp = "h:1" when_full = drop deadline = 1s', "when_full = block")
     check('tls = "h:1"', "needs the option 'ca'")

@@ -169,7 +169,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"{{}{stream = {STR_PID STR_UID}}{file=x}}",
        "x.conf:1:23: expected '|' or '}' behind flag 'STR_PID'"},
       {"{{}{stream = {STR_PID |}}{file=x}}",
-       "x.conf:1:24: expected a flag behind '|'"},
+       "x.conf:1:24: expected a flag after '|'"},
       {"{{}{stream = {STR_PID | STR_PID}}{file=x}}",
        "x.conf:1:25: flag 'STR_PID' is given twice"},
       {"{{}{stream = {,}}{file=x}}",
@@ -315,11 +315,24 @@ TEST(ConfigTest, TheTextBehindAChoice) {
   }
   const auto missing = Parse(R"({ {} {} { tcp = "h:1" when_full = spill } })");
   ASSERT_FALSE(missing.ok());
-  EXPECT_NE(missing.status().message().find("expected a text behind 'spill'"),
+  EXPECT_NE(missing.status().message().find("expected a text after 'spill'"),
             std::string::npos);
   // Behind other words there is none.
   EXPECT_FALSE(
       Parse(R"({ {} {} { tcp = "h:1" when_full = fail "/x" } })").ok());
+}
+
+TEST(ConfigTest, AnOptionBySecondNameIsTheOptionItself) {
+  const auto config =
+      Parse("{ {} {} { compress algorithm = zstd; file = x } }");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->tracers[0].output[0].Text("alg", ""), "zstd");
+  const auto twice =
+      Parse("{ {} {} { compress alg = zlib algorithm = zstd; file = x } }");
+  ASSERT_FALSE(twice.ok());
+  EXPECT_NE(twice.status().message().find("option 'alg' is given twice"),
+            std::string::npos)
+      << twice.status().message();
 }
 
 TEST(ConfigTest, WhatAnOptionSaysOrIsTakenToSay) {
