@@ -68,7 +68,7 @@ def verbs_in(told):
 
 def read_help(command):
     rows = json.loads(told_by(command, "--help=json"))["options"]
-    told = told_by(command, "--help")
+    told = told_by(command, "--help=all")
     return told, [Option(row) for row in rows], verbs_in(told)
 
 

@@ -16,19 +16,22 @@ namespace {
 constexpr char kName[] = "tracefs-count";
 
 struct CountOptions {
-  bool help = false;
+  HelpWish help;
   bool version = false;
   reader::InputOptions input;
 };
 
 CommandOptions Rows() { return {KeyOption(), HelpOption(), VersionOption()}; }
 
-std::string Help() {
-  return "Usage: tracefs-count [OPTION]... TRACE...\n"
-         "Count the operations of traces.\n\n" +
-         OptionsText(Rows()) +
-         "\nExit status: 0 counted; 1 something of a trace is damaged or lost; "
-         "2 wrong\nusage; 3 the system refused.\n";
+HelpPage Help() {
+  return {.command = kName,
+          .begin =
+              "Usage: tracefs-count [OPTION]... TRACE...\n"
+              "Count the operations of traces.\n",
+          .rows = Rows(),
+          .end =
+              "Exit status: 0 counted; 1 something of a trace is damaged or "
+              "lost; 2 wrong\nusage; 3 the system refused.\n"};
 }
 
 Result<CountOptions> Parse(int argc, const char* const* argv) {
@@ -36,7 +39,7 @@ Result<CountOptions> Parse(int argc, const char* const* argv) {
       argc, argv, Rows(), "trace", " (see tracefs-count --help)");
   if (!given.ok()) return given.status();
   return CountOptions{
-      .help = given->Has("help"),
+      .help = given->Help(),
       .version = given->Has("version"),
       .input = {.traces = given->Texts("trace"), .keys = given->Texts("key")}};
 }

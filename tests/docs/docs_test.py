@@ -423,7 +423,7 @@ def check_sample(room, path):
 
 
 def check_options(room, command):
-    status, text, err = room.run(f"tracefs-{command} --help")
+    status, text, err = room.run(f"tracefs-{command} --help=all")
     expect(status == 0, err)
     with open(os.path.join(SOURCE, f"docs/man/tracefs-{command}.1"),
               encoding="utf-8") as page:
@@ -517,7 +517,7 @@ def main():
             with open(os.path.join(SOURCE, name), encoding="utf-8") as page:
                 for example in examples.of_manual(name, page.read()):
                     case(example.place, check_example, room, example)
-            _, text, _ = room.run(f"tracefs-{command} --help")
+            _, text, _ = room.run(f"tracefs-{command} --help=all")
             for example in examples.of_help(f"tracefs-{command}", text):
                 case(example.place, check_example, room, example)
             case(f"tracefs-{command}: options", check_options, room, command)

@@ -17,7 +17,7 @@ BASH = "/usr/share/bash-completion/bash_completion"
 
 def options_of(command):
     """All that --help names, read in another way than the generator does."""
-    told = must(command, "--help")
+    told = must(command, "--help=all")
     told = told.split("\nExamples:")[0].split("\nExample:")[0]
     found = set()
     usage = told.split("\n\n")[0].split("\n")

@@ -478,7 +478,7 @@ QUERY = """SELECT op, count(*), count(errno), coalesce(sum(latency), 0),
 
 
 def check_sqlite(world):
-    if b"sqlite" not in world.run("--help").stdout:
+    if b"sqlite" not in world.run("--help=all").stdout:
         raise Skip("built without SQLite")
     for name in world.traces():
         trace = world.trace(name)

@@ -73,7 +73,9 @@ CommandOption WaitOption() {
   return {"wait", "", "wait first until nobody writes the traces any more"};
 }
 
-CommandOption HelpOption() { return {"help,h", "", "print this and exit"}; }
+CommandOption HelpOption() {
+  return {"help,h", "", "print this and exit; --help=all: all there is"};
+}
 
 CommandOption VersionOption() {
   return {"version", "", "print the version and exit"};
@@ -122,6 +124,14 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
     std::cout << OptionsAsJson(options) << std::flush;
     std::exit(EXIT_SUCCESS);
   }
+  std::vector<const char*> words_given(argv, argv + argc);
+  bool all_help = false;
+  for (const char*& word : words_given) {
+    if (std::string_view(word) == "--") break;
+    if (std::string_view(word) != "--help=all") continue;
+    all_help = true;
+    word = "--help";
+  }
   po::options_description known = DescriptionOf({}, options);
   po::positional_options_description positional;
   if (!words.empty()) {
@@ -132,7 +142,7 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
   try {
     // No guessing: an abbreviation that works today may be ambiguous tomorrow.
     namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
+    po::store(po::command_line_parser(argc, words_given.data())
                   .options(known)
                   .positional(positional)
                   .style(style::unix_style & ~style::allow_guessing)
@@ -155,6 +165,7 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
     return Status::Invalid(error.what() + std::string(see_help));
   }
   CommandLine line;
+  line.all_help_ = all_help;
   for (const auto& [name, value] : given) {
     if (value.defaulted()) {
       line.fallbacks_[name] = value.as<std::string>();

@@ -60,6 +60,13 @@ std::string OptionsText(const CommandOptions& rows,
 // The rows as a JSON object, for programs that make something of them.
 std::string OptionsAsJson(const CommandOptions& rows);
 
+// Which help was asked for, if any was.
+struct HelpWish {
+  bool asked = false;
+  bool all = false;  // --help=all
+  explicit operator bool() const { return asked; }
+};
+
 // The options that a command was given.
 class CommandLine {
  public:
@@ -67,13 +74,14 @@ class CommandLine {
   // options; empty: there may be none. No option may be abbreviated. kInvalid:
   // what is wrong, what was probably meant, then `see_help`. With --help and
   // --version what goes together is not judged. --help=json alone prints
-  // OptionsAsJson() and ends the process.
+  // OptionsAsJson() and ends the process; --help=all is --help, too.
   static Result<CommandLine> Parse(int argc, const char* const* argv,
                                    const CommandOptions& options,
                                    const std::string& words,
                                    std::string_view see_help);
 
   bool Has(const std::string& name) const { return given_.contains(name); }
+  HelpWish Help() const { return {.asked = Has("help"), .all = all_help_}; }
   // Its value, or the first one; empty where it was not given and has no
   // fallback.
   std::string Text(const std::string& name) const;
@@ -124,6 +132,7 @@ class CommandLine {
     return status;
   }
 
+  bool all_help_ = false;
   // By name, ",o" as "-o".
   std::map<std::string, std::vector<std::string>> given_;
   std::map<std::string, std::string> fallbacks_;

@@ -7,12 +7,13 @@
 #include <string_view>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 
 namespace tracefs {
 
 struct CommandFront {
   std::string_view name;  // "tracefs-dump"
-  std::string (*help)();
+  HelpPage (*help)();
   std::string (*version)() = nullptr;  // null: VersionLine()
   // What it runs must find the signals as they were.
   bool leaves_signals = false;
@@ -39,7 +40,9 @@ template <typename Options, typename Work>
 int RunCommand(const CommandFront& front, const Result<Options>& options,
                const Work& work) {
   if (!options.ok()) return Finish(front.name, options.status());
-  if (options->help) return FinishWith(front.name, front.help());
+  if (options->help) {
+    return FinishWith(front.name, HelpText(front.help(), options->help));
+  }
   if (options->version) {
     return FinishWith(front.name, front.version == nullptr
                                       ? VersionLine(front.name)

@@ -128,13 +128,13 @@ int Main(MountOptions options) {
 }
 
 int MountMain(int argc, char** argv) {
-  return RunCommand({kName, &HelpText, &VersionText}, ParseOptions(argc, argv),
+  return RunCommand({kName, &MountHelp, &VersionText}, ParseOptions(argc, argv),
                     &Main);
 }
 
 int RunMain(int argc, char** argv) {
   return RunCommand(
-      {.name = "tracefs-run", .help = &RunHelpText, .leaves_signals = true},
+      {.name = "tracefs-run", .help = &RunHelp, .leaves_signals = true},
       ParseRunOptions(argc, argv), &RunCommandTraced);
 }
 

@@ -1,7 +1,6 @@
 #include "tracefs/mount/options.h"
 
 #include <filesystem>
-#include <sstream>
 
 #include "tracefs/command/command_line.h"
 #include "tracefs/signed/config_folder.h"
@@ -170,9 +169,11 @@ Status ReadConfigPlaces(const CommandLine& given, MountOptions* options) {
 
 }  // namespace
 
-std::string HelpText() {
-  std::ostringstream text;
-  text << "Usage: tracefs-mount SRC [MNT] [--config FILE] [options]\n"
+HelpPage MountHelp() {
+  return {
+      .command = "tracefs-mount",
+      .begin =
+          "Usage: tracefs-mount SRC [MNT] [--config FILE] [options]\n"
           "       tracefs-mount SRC MNT --config-dir DIR --config-key FILE "
           "[options]\n"
           "       tracefs-mount --check FILE [--dot]\n"
@@ -182,15 +183,17 @@ std::string HelpText() {
           "and MNT may\nbe the same directory, and are without MNT. Without a "
           "config, all but locks is\nrecorded: to a dated trace below "
           "/var/lib/tracefs, or ~/.local/state/tracefs, of\n1 GiB at most. "
-          "Returns once mounted; `umount MNT` ends the traces.\n\n"
-       << OptionsText(VisibleMountOptions())
-       << "\nExit status: 0 done, 2 wrong usage or config, 3 the system "
-          "refused.\n"
-          "Example:\n"
-          "  tracefs-mount /data\n"
-          "  tracefs-ctl /data unmount\n"
-          "  tracefs-mount /data /data --config config/samples/full.conf\n";
-  return text.str();
+          "Returns once mounted; `umount MNT` ends the traces.\n",
+      .rows = VisibleMountOptions(),
+      .common =
+          "config visibility rules check reload doctor metrics survive "
+          "handles foreground help",
+      .examples = {"tracefs-mount /data", "tracefs-ctl /data unmount",
+                   "tracefs-mount /data /data --config "
+                   "config/samples/full.conf"},
+      .end =
+          "Exit status: 0 done, 2 wrong usage or config, 3 the system "
+          "refused.\n"};
 }
 
 Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
@@ -200,7 +203,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   MountOptions options;
-  options.help = given.Has("help");
+  options.help = given.Help();
   options.version = given.Has("version");
   if (options.help || options.version) return options;
   options.dot = given.Has("dot");

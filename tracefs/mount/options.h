@@ -7,6 +7,7 @@
 
 #include "tracefs/base/choice.h"
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/daemon/thread_policy.h"
 #include "tracefs/fs/file_system.h"
@@ -31,7 +32,7 @@ inline constexpr char kSandboxWords[] = "on strict off";
 struct MountOptions {
   enum class Command { kMount, kCheck, kDoctor, kReload };
 
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   Command command = Command::kMount;
   std::string source;  // of kMount and, if wanted, kDoctor
@@ -71,7 +72,7 @@ struct MountOptions {
 // kInvalid with a message that says what to do.
 Result<MountOptions> ParseOptions(int argc, const char* const* argv);
 // The text of --help.
-std::string HelpText();
+HelpPage MountHelp();
 
 // Whether metrics are served at a Unix socket, which has an owner.
 bool MetricsAtSocket(const MountOptions& options);

@@ -1,7 +1,6 @@
 #include "tracefs/mount/run_options.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string_view>
 
 #include "tracefs/command/command_line.h"
@@ -84,22 +83,22 @@ int BeginOfCommand(int argc, const char* const* argv) {
 
 }  // namespace
 
-std::string RunHelpText() {
-  std::ostringstream text;
-  text
-      << "Usage: tracefs-run [options] [--] COMMAND [ARGUMENT…]\n\n"
-         "Runs COMMAND with this directory, or another one, under Tracefs, "
-         "and records its\noperations on files and its processes. Only the "
-         "command sees the mount, which\nis gone when it ends; the trace is "
-         "complete then.\n\n"
-      << OptionsText(VisibleRunOptions())
-      << "\nExit status: that of COMMAND, 128+n if signal n ended it; 127 if "
-         "there is no such\ncommand, 126 if it cannot be run; 2 wrong usage, 3 "
-         "the system refused.\n"
-         "Example:\n"
-         "  tracefs-run -o build.trace -- make -j4\n"
-         "  tracefs-dump build.trace\n";
-  return text.str();
+HelpPage RunHelp() {
+  return {
+      .command = "tracefs-run",
+      .begin =
+          "Usage: tracefs-run [options] [--] COMMAND [ARGUMENT…]\n\n"
+          "Runs COMMAND with this directory, or another one, under "
+          "Tracefs, and records its\noperations on files and its "
+          "processes. Only the command sees the mount, which\nis gone when "
+          "it ends; the trace is complete then.\n",
+      .rows = VisibleRunOptions(),
+      .examples = {"tracefs-run -o build.trace -- make -j4",
+                   "tracefs-dump build.trace"},
+      .end =
+          "Exit status: that of COMMAND, 128+n if signal n ended it; 127 if "
+          "there is no such\ncommand, 126 if it cannot be run; 2 wrong "
+          "usage, 3 the system refused.\n"};
 }
 
 Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
@@ -112,7 +111,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   RunOptions options;
-  options.help = given.Has("help");
+  options.help = given.Help();
   options.version = given.Has("version");
   if (options.help || options.version) return options;
   options.command.assign(argv + begin, argv + argc);

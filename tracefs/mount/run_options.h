@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/mount/options.h"
 
 namespace tracefs {
 
 struct RunOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::string output;  // the trace; empty: a new one (default_trace.h)
   bool force = false;  // what is there is replaced
@@ -33,6 +34,6 @@ struct RunOptions {
 
 // kInvalid with a message that says what to do.
 Result<RunOptions> ParseRunOptions(int argc, const char* const* argv);
-std::string RunHelpText();
+HelpPage RunHelp();
 
 }  // namespace tracefs

@@ -1,7 +1,6 @@
 #include "tracefs/recv/options.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text_cursor.h"
@@ -216,34 +215,42 @@ Status Check(const RecvOptions& options) {
 
 }  // namespace
 
-std::string RecvHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-recv --listen ADDRESS... (--out DIR | --format NAME) "
-         "[OPTION]...\n"
-         "       tracefs-recv --from BROKER --out DIR [--format NAME] "
-         "[OPTION]...\n"
-         "       tracefs-recv --list DIR\n"
-         "Receive the traces of tracefs-mount's output drivers tcp, tls and "
-         "unix,\nor take them from a broker between hosts.\n\n"
-      << OptionsText(VisibleOptions(), {FleetOptionRows()})
-      << "\nExamples:\n"
-         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
-         "traces\n"
-         "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
-         "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
-         "      --tls-key host.key --out /var/lib/traces --user traces\n"
-         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
-         "traces \\\n      --keep 14d "
-         "--keep-free 10%\n"
-         "  tracefs-recv --from nats:n1:4222,n2:4222 --out /srv/fleet "
-         "--format parquet\n"
-         "\nSIGHUP has it read certificates and --key again; open connections "
-         "stay.\n"
-         "It ends in order with SIGTERM or SIGINT: all that came is then on "
-         "the disk, and\nacknowledged.\n"
-         "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
-         "3 the system\nrefused.\n";
-  return out.str();
+HelpPage RecvHelp() {
+  return {
+      .command = "tracefs-recv",
+      .begin =
+          "Usage: tracefs-recv --listen ADDRESS... (--out DIR | --format "
+          "NAME) [OPTION]...\n"
+          "       tracefs-recv --from BROKER --out DIR [--format NAME] "
+          "[OPTION]...\n"
+          "       tracefs-recv --list DIR\n"
+          "Receive the traces of tracefs-mount's output drivers tcp, tls "
+          "and unix,\nor take them from a broker between hosts.\n",
+      .rows = VisibleOptions(),
+      .groups = {FleetOptionRows()},
+      .common =
+          "listen out format user ca cert tls-key keep keep-free list "
+          "help",
+      .details =
+          "\nSIGHUP has it read certificates and --key again; open connections "
+          "stay.\n"
+          "It ends in order with SIGTERM or SIGINT: all that came is then on "
+          "the disk, and\nacknowledged.\n",
+      .examples =
+          {"tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
+           "traces",
+           "tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .",
+           "tracefs-recv --from nats:n1:4222,n2:4222 --out /srv/fleet --format "
+           "parquet",
+           "tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem "
+           "--tls-key host.key \\\n"
+           "      --out /var/lib/traces --user traces",
+           "tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
+           "traces \\\n"
+           "      --keep 14d --keep-free 10%"},
+      .end =
+          "Exit status: 0 it was ended; 2 wrong usage, certificates or keys; "
+          "3 the system\nrefused.\n"};
 }
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
@@ -252,7 +259,7 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   RecvOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   if (given.Has("list")) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/net/tls.h"
 #include "tracefs/recv/fleet/run.h"
@@ -15,7 +16,7 @@
 namespace tracefs {
 
 struct RecvOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::vector<net::Address> listen;
   std::string out;                // a directory; or
@@ -40,6 +41,6 @@ struct RecvOptions {
 };
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv);
-std::string RecvHelp();
+HelpPage RecvHelp();
 
 }  // namespace tracefs

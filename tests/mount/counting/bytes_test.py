@@ -238,7 +238,7 @@ def check_report(suite, trace, told, model):
 
 
 def check_sqlite(suite, trace, told, model):
-    if "sqlite" not in suite.tool("tracefs-dump", "--help").stdout:
+    if "sqlite" not in suite.tool("tracefs-dump", "--help=all").stdout:
         return
     path = trace + ".db"
     suite.command("tracefs-dump", "--format", "sqlite", "-o", path, trace)

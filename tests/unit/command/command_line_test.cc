@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/command/help_page.h"
 #include "tracefs/command/paged_output.h"
 
 namespace tracefs {
@@ -50,6 +51,56 @@ std::string ErrorOf(std::vector<const char*> words) {
   const auto line = Parse(std::move(words));
   EXPECT_EQ(line.status().code(), StatusCode::kInvalid);
   return line.status().message();
+}
+
+HelpPage Page() {
+  return {.command = "command",
+          .begin = "Usage: command\n",
+          .rows = Rows(),
+          .common = "format help",
+          .details = "\nFormats:\n  text\n",
+          .details_of = "the formats",
+          .examples = {"one", "two", "three", "four"},
+          .end = "Exit status: 0.\n"};
+}
+
+TEST(HelpPageTest, HelpHasCommonRowsAndSaysWhereTheOthersAre) {
+  const std::string text = HelpText(Page(), {.asked = true});
+  EXPECT_EQ(text.find("--follow"), text.npos) << text;
+  EXPECT_NE(text.find("--format"), text.npos) << text;
+  EXPECT_EQ(text.find("Formats:"), text.npos) << text;
+  EXPECT_NE(text.find("\nExamples:\n  one\n  two\n  three\n\n"), text.npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("command --help=all has " +
+                             std::to_string(Rows().size() - 2) +
+                             " more options and the formats.\n"))
+      << text;
+}
+
+TEST(HelpPageTest, HelpAllHasEveryRow) {
+  const auto line = Parse({"--help=all"});
+  ASSERT_TRUE(line.ok());
+  const std::string text = HelpText(Page(), line->Help());
+  for (const char* part : {"--follow", "--format", "\nFormats:\n", "\n  four\n",
+                           "\nExit status: 0.\n"}) {
+    EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(text.find("--help=all has"), text.npos);
+}
+
+TEST(HelpPageTest, HelpIsAllWhereNothingIsLeftOut) {
+  HelpPage page = Page();
+  page.common = {};
+  page.details.clear();
+  EXPECT_EQ(HelpText(page, {.asked = true}),
+            HelpText(page, {.asked = true, .all = true}));
+}
+
+TEST(HelpPageTest, AWordAfterTheOptionsIsNoHelp) {
+  const auto line = Parse({"--", "--help=all"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_FALSE(line->Help());
+  EXPECT_EQ(line->Texts("trace"), std::vector<std::string>{"--help=all"});
 }
 
 TEST(CommandLineTest, WhatWasGivenIsThere) {

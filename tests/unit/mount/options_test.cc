@@ -166,7 +166,7 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
 }
 
 TEST(MountOptionsTest, HelpNamesEveryOption) {
-  const std::string help = HelpText();
+  const std::string help = HelpText(MountHelp(), {.asked = true, .all = true});
   for (const char* option :
        {"--config", "--foreground", "--visibility", "--transport", "--sandbox",
         "--metrics", "-o", "--check", "--dot", "--doctor", "--fix", "--version",

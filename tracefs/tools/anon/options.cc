@@ -1,7 +1,6 @@
 #include "tracefs/tools/anon/options.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "anonymize/policy.h"
 #include "tracefs/base/units.h"
@@ -78,33 +77,38 @@ CommandOptions VisibleOptions() {
 
 }  // namespace
 
-std::string AnonHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-anon --policy POLICY [--keys FILE] IN... OUT\n"
-         "       tracefs-anon --reveal DOMAIN,... --keys FILE IN... OUT\n"
-         "       tracefs-anon --audit TRACE [--against ORIGINAL [--policy "
-         "POLICY]]\n"
-         "       tracefs-anon --explain --policy POLICY [IN]\n"
-         "Rewrite traces so that they can be shared. IN is a file or pipe, "
-         "or "
-         "- for\nstandard input; OUT is a new file, - for standard output, or "
-         "a folder, which\nseveral inputs need. Inputs are never changed.\n\n"
-      << OptionsText(VisibleOptions()) << "\nProfiles:\n";
+HelpPage AnonHelp() {
+  std::string profiles = "\nProfiles:\n";
   for (const Profile& profile : Profiles()) {
     // The first line says what it is for.
     std::string line(profile.text.substr(0, profile.text.find('\n')));
-    out << "  " << line.substr(std::min<size_t>(2, line.size())) << "\n";
+    profiles += "  " + line.substr(std::min<size_t>(2, line.size())) + "\n";
   }
-  out << "\nExamples:\n"
-         "  tracefs-keygen secret anon.key\n"
-         "  tracefs-anon --policy research --keys anon.key my.trace out.trace\n"
-         "  tracefs-anon --audit out.trace --against my.trace --policy "
-         "research\n"
-         "  tracefs-keygen --derive uid --key anon.key uid.key\n"
-         "  tracefs-anon --reveal uid --keys uid.key out.trace users.trace\n"
-         "\nExit status: 0 done; 1 the trace is damaged, or the audit found a "
-         "leak; 2 wrong\nusage, policy or key; 3 the system refused.\n";
-  return out.str();
+  return {
+      .command = "tracefs-anon",
+      .begin =
+          "Usage: tracefs-anon --policy POLICY [--keys FILE] IN... OUT\n"
+          "       tracefs-anon --reveal DOMAIN,... --keys FILE IN... OUT\n"
+          "       tracefs-anon --audit TRACE [--against ORIGINAL [--policy "
+          "POLICY]]\n"
+          "       tracefs-anon --explain --policy POLICY [IN]\n"
+          "Rewrite traces so that they can be shared. IN is a file or pipe, or "
+          "- for\nstandard input; OUT is a new file, - for standard output, or "
+          "a folder, which\nseveral inputs need. Inputs are never changed.\n",
+      .rows = VisibleOptions(),
+      .common = "policy keys reveal audit against explain help",
+      .list = std::move(profiles),
+      .examples = {"tracefs-keygen secret anon.key",
+                   "tracefs-anon --policy research --keys anon.key my.trace "
+                   "out.trace",
+                   "tracefs-anon --audit out.trace --against my.trace --policy "
+                   "research",
+                   "tracefs-keygen --derive uid --key anon.key uid.key",
+                   "tracefs-anon --reveal uid --keys uid.key out.trace "
+                   "users.trace"},
+      .end =
+          "Exit status: 0 done; 1 the trace is damaged, or the audit found a "
+          "leak; 2 wrong\nusage, policy or key; 3 the system refused.\n"};
 }
 
 Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
@@ -113,7 +117,7 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   AnonOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.policy = given.Text("policy");

@@ -6,13 +6,14 @@
 
 #include "anonymize/block_rewriter.h"
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 
 namespace tracefs::anonymize {
 
 struct AnonOptions {
   enum class Mode : uint8_t { kHide, kReveal, kAudit, kExplain };
   Mode mode = Mode::kHide;
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::string policy;                   // a profile or a file
   std::vector<std::string> keys;        // sources of keys
@@ -33,6 +34,6 @@ struct AnonOptions {
 // kInvalid, with the next step, for what does not make sense.
 Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv);
 
-std::string AnonHelp();
+HelpPage AnonHelp();
 
 }  // namespace tracefs::anonymize

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <sstream>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
@@ -322,34 +321,38 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
 
 }  // namespace
 
-std::string CtlHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-ctl MNT COMMAND [ARGUMENT]... [OPTION]...\n"
-         "       tracefs-ctl --all COMMAND [ARGUMENT]... [OPTION]...\n"
-         "Ask and steer the tracefs mount that MNT lies in: its mount point, "
-         "or anything\nbelow it. Only the user who mounted it may, "
-         "and root with --as-owner.\n\nCommands:\n";
+HelpPage CtlHelp() {
+  std::string begin =
+      "Usage: tracefs-ctl MNT COMMAND [ARGUMENT]... [OPTION]...\n"
+      "       tracefs-ctl --all COMMAND [ARGUMENT]... [OPTION]...\n"
+      "Ask and steer the tracefs mount that MNT lies in: its mount point, or "
+      "anything\nbelow it. Only the user who mounted it may, and root with "
+      "--as-owner.\n\nCommands:\n";
   constexpr size_t kWidth = 20;
   for (const CommandRow& row : kCommands) {
     std::string left = std::string(row.name) + ' ' + std::string(row.arguments);
     left.resize(std::max(left.size(), kWidth), ' ');
-    out << "  " << left << row.help << '\n';
+    begin += "  " + left + std::string(row.help) + '\n';
   }
-  out << "\nTRACER is the id of a tracer, as list has it, or its name.\n\n"
-      << OptionsText(VisibleOptions())
-      << "\nExamples:\n"
-         "  tracefs-ctl /data explain\n"
-         "  tracefs-ctl /data tail 'op = unlink AND errno = 0'\n"
-         "  tracefs-ctl /data add detail.conf\n"
-         "  tracefs-ctl /data stop detail\n"
-         "  tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { open "
-         "unlink }'\n"
-         "  tracefs-ctl --all list\n"
-         "  tracefs-ctl /data unmount && tracefs-dump /var/log/data.trace\n"
-         "\nExit status: 0 done; 1 the answer made no sense, or unmount: not "
-         "all is in the\ntraces; 2 wrong usage, "
-         "config or filter;\n3 the system refused.\n";
-  return out.str();
+  begin += "\nTRACER is the id of a tracer, as list has it, or its name.\n";
+  return {
+      .command = "tracefs-ctl",
+      .begin = std::move(begin),
+      .rows = VisibleOptions(),
+      .common = "all as-owner help",
+      .examples = {"tracefs-ctl /data explain",
+                   "tracefs-ctl /data tail 'op = unlink AND errno = 0'",
+                   "tracefs-ctl /data unmount && tracefs-dump "
+                   "/var/log/data.trace",
+                   "tracefs-ctl /data add detail.conf",
+                   "tracefs-ctl /data stop detail",
+                   "tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { "
+                   "open unlink }'",
+                   "tracefs-ctl --all list"},
+      .end =
+          "Exit status: 0 done; 1 the answer made no sense, or unmount: not "
+          "all is in the\ntraces; 2 wrong usage, config or filter; 3 the "
+          "system refused.\n"};
 }
 
 Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
@@ -359,7 +362,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   CtlOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   std::vector<std::string> words = given.Texts("word");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/export/exporter.h"
 #include "tracefs/screen/column.h"
 #include "tracefs/screen/look.h"
@@ -36,7 +37,7 @@ enum class CtlCommand {
 };
 
 struct CtlOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::string mount;
   bool all = false;  // every mount of the host that is ours, not `mount`
@@ -68,6 +69,6 @@ struct CtlOptions {
 // kInvalid with a message that says what to do.
 Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv);
 // The text of --help.
-std::string CtlHelp();
+HelpPage CtlHelp();
 
 }  // namespace tracefs

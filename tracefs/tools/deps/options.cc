@@ -1,7 +1,6 @@
 #include "tracefs/tools/deps/options.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "tracefs/build/build_config.h"
@@ -212,26 +211,32 @@ Status ReadDependencies(const CommandLine& given, DepsOptions* result) {
 
 }  // namespace
 
-std::string DepsHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-deps [OPTION]... --trace TRACE TARGET...\n"
-         "Say what a file was made from, and what is made from it. TARGET is a "
-         "path, or its\nend.\n\n"
-      << OptionsText(VisibleOptions())
-      << "\nPatterns are those of fnmatch(3); * matches / too. Commands are "
-         "their arguments\nwith blanks between.\n"
-         "\nExamples:\n"
-         "  tracefs-deps prog --trace build.trace\n"
-         "  tracefs-deps --sources --exclude '/usr/*' prog --trace "
-         "build.trace\n"
-         "  tracefs-deps --reverse config.h --trace build.trace\n"
-         "  tracefs-deps --format dot prog --trace build.trace > prog.dot\n"
-         "  tracefs-deps --races --trace build.trace\n"
-         "  tracefs-deps --rebuilt old.trace prog --trace new.trace\n"
-         "\nExit status: 0 answered; 1 a TARGET is not in the trace, a check "
-         "found something,\nor the trace is damaged; 2 wrong usage; 3 the "
-         "system refused.\n";
-  return out.str();
+HelpPage DepsHelp() {
+  return {
+      .command = "tracefs-deps",
+      .begin =
+          "Usage: tracefs-deps [OPTION]... --trace TRACE TARGET...\n"
+          "Say what a file was made from, and what is made from it. TARGET "
+          "is a path, or its\nend.\n",
+      .rows = VisibleOptions(),
+      .common =
+          "trace reverse sources exclude format races double-writes "
+          "rebuilt key help",
+      .details =
+          "\nPatterns are those of fnmatch(3); * matches / too. Commands "
+          "are their arguments\nwith blanks between.\n",
+      .examples = {"tracefs-deps prog --trace build.trace",
+                   "tracefs-deps --reverse config.h --trace build.trace",
+                   "tracefs-deps --races --trace build.trace",
+                   "tracefs-deps --sources --exclude '/usr/*' prog --trace "
+                   "build.trace",
+                   "tracefs-deps --format dot prog --trace build.trace > "
+                   "prog.dot",
+                   "tracefs-deps --rebuilt old.trace prog --trace new.trace"},
+      .end =
+          "Exit status: 0 answered; 1 a TARGET is not in the trace, a check "
+          "found something,\nor the trace is damaged; 2 wrong usage; 3 the "
+          "system refused.\n"};
 }
 
 Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
@@ -240,7 +245,7 @@ Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   DepsOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.targets = given.Texts("target");

@@ -7,6 +7,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/build/build_config.h"
 #include "tracefs/build/dependencies.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/command/paged_output.h"
 
 namespace tracefs {
@@ -27,7 +28,7 @@ enum class DepsQuestion : uint8_t {
 };
 
 struct DepsOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   PagerWish pager;
   DepsQuestion question = DepsQuestion::kDependencies;
@@ -49,6 +50,6 @@ struct DepsOptions {
 // kInvalid, with the next step, for what does not make sense.
 Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv);
 
-std::string DepsHelp();
+HelpPage DepsHelp();
 
 }  // namespace tracefs

@@ -1,7 +1,6 @@
 #include "tracefs/tools/dump/options.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -186,37 +185,47 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
 
 }  // namespace
 
-std::string DumpHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-dump [OPTION]... TRACE...\n"
-         "Print the operations of traces in order of time. TRACE is a file or "
-         "pipe, or -\nfor standard input; several are merged.\n\n"
-      << OptionsText(VisibleOptions()) << "\nFormats:\n";
+HelpPage DumpHelp() {
+  std::string formats = "\nFormats:\n";
   for (const ExportFormat& format : ExportFormats()) {
     std::string name(format.name);
     name.resize(std::max<size_t>(name.size(), 11), ' ');
-    out << "  " << name << format.summary << "\n";
+    formats += "  " + name + std::string(format.summary) + "\n";
     for (const ExportChoice& choice : format.choices) {
-      out << "               --set " << choice.name << "=" << choice.values
-          << ": " << choice.help << "\n";
+      formats += "               --set " + std::string(choice.name) + "=" +
+                 std::string(choice.values) + ": " + std::string(choice.help) +
+                 "\n";
     }
   }
-  out << "\nExamples:\n"
-         "  tracefs-dump trace.log\n"
-         "  tracefs-dump --filter 'op = unlink AND errno = 0' trace.log\n"
-         "  tracefs-dump --follow --filter 'ext = log' trace.log\n"
-         "  tracefs-dump --format jsonl host1.log host2.log | jq .path\n"
-         "  tracefs-dump --header --stats trace.log\n"
-         "  tracefs-dump --extract config trace.log > again.conf\n"
-         "  tracefs-dump --from 14:03 --to 14:04:30 trace.log\n"
-         "  tracefs-dump --by op --sort time --top 5 trace.log\n"
-         "  tracefs-dump --filter 'errno != 0' --by errno,cname trace.log\n"
-         "  tracefs-dump --filter 'op = read' --hist latency trace.log\n"
-         "  tracefs-dump --format csv --output operations.csv trace.log\n"
-         "\nExit status: 0 all was read; 1 something is damaged, cut, lost or "
-         "no trace;\n2 wrong usage; 3 the system refused. What is wrong with a "
-         "trace is on standard\nerror, after the operations.\n";
-  return out.str();
+  return {
+      .command = "tracefs-dump",
+      .begin =
+          "Usage: tracefs-dump [OPTION]... TRACE...\n"
+          "Print the operations of traces in order of time. TRACE is a "
+          "file or pipe, or -\nfor standard input; several are merged.\n",
+      .rows = VisibleOptions(),
+      .common =
+          "format output filter from to by sort top follow browse header "
+          "stats key help",
+      .details = std::move(formats),
+      .details_of = "what each format is",
+      .examples = {"tracefs-dump --filter 'op = unlink AND errno = 0' "
+                   "trace.log",
+                   "tracefs-dump --by op --sort time --top 5 trace.log",
+                   "tracefs-dump --format jsonl host1.log host2.log | jq .path",
+                   "tracefs-dump --follow --filter 'ext = log' trace.log",
+                   "tracefs-dump --header --stats trace.log",
+                   "tracefs-dump --extract config trace.log > again.conf",
+                   "tracefs-dump --from 14:03 --to 14:04:30 trace.log",
+                   "tracefs-dump --filter 'errno != 0' --by errno,cname "
+                   "trace.log",
+                   "tracefs-dump --filter 'op = read' --hist latency trace.log",
+                   "tracefs-dump --format csv --output operations.csv "
+                   "trace.log"},
+      .end =
+          "Exit status: 0 all was read; 1 something is damaged, cut, lost or "
+          "no trace;\n2 wrong usage; 3 the system refused. What is wrong "
+          "with a trace is on standard\nerror, after the operations.\n"};
 }
 
 Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
@@ -226,7 +235,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   DumpOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.header = given.Has("header");

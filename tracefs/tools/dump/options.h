@@ -7,6 +7,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/time_window.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/command/paged_output.h"
 #include "tracefs/export/exporter.h"
 #include "tracefs/screen/look.h"
@@ -15,7 +16,7 @@
 namespace tracefs {
 
 struct DumpOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   bool header = false;  // print what the traces say of themselves
   bool stats = false;   // print counts instead of operations
@@ -44,6 +45,6 @@ struct DumpOptions {
 // kInvalid, with the next step, for what does not make sense.
 Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv);
 
-std::string DumpHelp();
+HelpPage DumpHelp();
 
 }  // namespace tracefs

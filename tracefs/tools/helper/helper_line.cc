@@ -166,7 +166,7 @@ Result<MountHelperLine> ParseMountHelper(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "-h" || word == "--help") {
-      line.help = true;
+      line.help.asked = true;
     } else if (word == "-V" || word == "--version") {
       line.version = true;
     } else if (word == "-o" || word == "-t" || word == "-N") {
@@ -207,7 +207,7 @@ Result<UmountHelperLine> ParseUmountHelper(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "-h" || word == "--help") {
-      line.help = true;
+      line.help.asked = true;
     } else if (word == "-V" || word == "--version") {
       line.version = true;
     } else if (word == "-t" || word == "-N") {
@@ -233,17 +233,23 @@ Result<UmountHelperLine> ParseUmountHelper(int argc, const char* const* argv) {
   return line;
 }
 
-std::string MountHelperHelp() {
-  return "Usage: mount.fuse.tracefs SRC MNT [-sfnv] [-o OPTION,…]\n"
-         "What mount(8) calls for `mount -t fuse.tracefs SRC MNT -o "
-         "config=FILE,…`.\nWithout config= it records to a dated trace, as "
-         "tracefs-mount does.\nSee mount.fuse.tracefs(8).\n";
+HelpPage MountHelperHelp() {
+  return {
+      .command = "mount.fuse.tracefs",
+      .begin =
+          "Usage: mount.fuse.tracefs SRC MNT [-sfnv] [-o OPTION,…]\n"
+          "What mount(8) calls for `mount -t fuse.tracefs SRC MNT -o "
+          "config=FILE,…`.\nWithout config= it records to a dated trace, as "
+          "tracefs-mount does.\nSee mount.fuse.tracefs(8).\n"};
 }
 
-std::string UmountHelperHelp() {
-  return "Usage: umount.fuse.tracefs MNT [-nlfvr]\n"
-         "What umount(8) calls for a mount of tracefs. Returns when its traces "
-         "are\ncomplete. See umount.fuse.tracefs(8).\n";
+HelpPage UmountHelperHelp() {
+  return {.command = "umount.fuse.tracefs",
+          .begin =
+              "Usage: umount.fuse.tracefs MNT [-nlfvr]\n"
+              "What umount(8) calls for a mount of tracefs. Returns when its "
+              "traces "
+              "are\ncomplete. See umount.fuse.tracefs(8).\n"};
 }
 
 }  // namespace tracefs

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 
 namespace tracefs {
 
 // mount.fuse.tracefs SRC MNT [-sfnv] [-N NAMESPACE] [-o LIST]... [-t TYPE]
 struct MountHelperLine {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::string source;
   std::string mount_point;
@@ -35,7 +36,7 @@ Result<MountHelperLine> ParseMountHelper(int argc, const char* const* argv);
 
 // umount.fuse.tracefs MNT [-nlfvr] [-N NAMESPACE] [-t TYPE]
 struct UmountHelperLine {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::string mount_point;
   bool lazy = false;
@@ -48,7 +49,7 @@ Result<UmountHelperLine> ParseUmountHelper(int argc, const char* const* argv);
 // The options of a list: at commas, but for those between quotes, which go.
 std::vector<std::string> SplitOptions(const std::string& list);
 
-std::string MountHelperHelp();
-std::string UmountHelperHelp();
+HelpPage MountHelperHelp();
+HelpPage UmountHelperHelp();
 
 }  // namespace tracefs

@@ -1,7 +1,5 @@
 #include "tracefs/tools/import/options.h"
 
-#include <sstream>
-
 #include "tracefs/command/command_line.h"
 
 namespace tracefs {
@@ -31,21 +29,22 @@ CommandOptions VisibleOptions() {
 
 }  // namespace
 
-std::string ImportHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-import [OPTION]... -o TRACE FILE...\n"
-         "Make a trace of what others recorded: FILE is what strace wrote, or "
-         "an iolog of\nfio. Of strace -ff -o FILE its files FILE.PID are put "
-         "together. Says what was left\nout, and what had to be guessed.\n\n"
-      << OptionsText(VisibleOptions())
-      << "\nExamples:\n"
-         "  strace -f -ttt -T -y -s 1000000 -o log make\n"
-         "  tracefs-import --below /w -o make.trace log\n"
-         "  tracefs-replay make.trace --root /mnt/new\n"
-         "  tracefs-import --from fio -o job.trace job.iolog\n"
-         "\nExit status: 0 done; 1 nothing in FILE is an operation; 2 wrong "
-         "usage; 3 the\nsystem refused.\n";
-  return out.str();
+HelpPage ImportHelp() {
+  return {
+      .command = "tracefs-import",
+      .begin =
+          "Usage: tracefs-import [OPTION]... -o TRACE FILE...\n"
+          "Make a trace of what others recorded: FILE is what strace wrote, or "
+          "an iolog of\nfio. Of strace -ff -o FILE its files FILE.PID are put "
+          "together. Says what was left\nout, and what had to be guessed.\n",
+      .rows = VisibleOptions(),
+      .examples = {"strace -f -ttt -T -y -s 1000000 -o log make",
+                   "tracefs-import --below /w -o make.trace log",
+                   "tracefs-replay make.trace --root /mnt/new",
+                   "tracefs-import --from fio -o job.trace job.iolog"},
+      .end =
+          "Exit status: 0 done; 1 nothing in FILE is an operation; 2 wrong "
+          "usage; 3 the\nsystem refused.\n"};
 }
 
 Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
@@ -54,7 +53,7 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   ImportCommand result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.files = given.Texts("file");

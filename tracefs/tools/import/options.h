@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/import/import.h"
 
 namespace tracefs {
 
 struct ImportCommand {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::vector<std::string> files;
   std::string output;
@@ -21,6 +22,6 @@ struct ImportCommand {
 // kInvalid, with the next step, for what does not make sense.
 Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv);
 
-std::string ImportHelp();
+HelpPage ImportHelp();
 
 }  // namespace tracefs

@@ -23,7 +23,7 @@
 namespace tracefs {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kUsage[] =
     "Usage: tracefs-keygen secret KEY\n"
     "       tracefs-keygen seal STATE VERIFY\n"
     "       tracefs-keygen sign PRIVATE PUBLIC\n"
@@ -35,8 +35,11 @@ constexpr char kHelp[] =
     "                      [--subtree DIR --policy POLICY] [--recipient "
     "age1...]... KEY\n"
     "Make keys. Every file is new and can be read by its owner only; existing "
-    "files are\nnever replaced.\n"
-    "\n"
+    "files are\nnever replaced. tracefs-dump, tracefs-verify and others read "
+    "them with --key FILE.\n";
+
+constexpr char kKindsText[] =
+    "\nKinds:\n"
     "  secret  one secret, for whoever writes and whoever reads:\n"
     "            checksum key = file:KEY;  encrypt key = file:KEY;\n"
     "  seal    for checksum seal = forward key = file:STATE. Leave STATE on "
@@ -62,13 +65,6 @@ constexpr char kHelp[] =
     "the "
     "names below one\n          directory, wrapped for age recipients. "
     "tracefs-anon --reveal uses it.\n";
-
-constexpr char kAfterOptions[] =
-    "\n"
-    "Keys are read by tracefs-dump, tracefs-verify and others with --key "
-    "FILE.\n"
-    "\n"
-    "Exit status: 0 done; 2 wrong usage; 3 the system refused.\n";
 
 // Writes one key with a comment before it.
 Status WriteKey(const std::string& path, const char* comment, KeyKind kind,
@@ -171,12 +167,17 @@ CommandOptions Rows() {
           VersionOption()};
 }
 
-std::string Help() {
-  return std::string(kHelp) + '\n' + OptionsText(Rows()) + kAfterOptions;
+HelpPage Help() {
+  return {.command = "tracefs-keygen",
+          .begin = kUsage,
+          .rows = Rows(),
+          .details = kKindsText,
+          .details_of = "what each kind of key is for",
+          .end = "Exit status: 0 done; 2 wrong usage; 3 the system refused.\n"};
 }
 
 struct KeygenOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   CommandLine given = {};
 };
@@ -185,7 +186,7 @@ Result<KeygenOptions> Parse(int argc, const char* const* argv) {
   Result<CommandLine> line =
       CommandLine::Parse(argc, argv, Rows(), "word", kSeeHelp);
   if (!line.ok()) return line.status();
-  KeygenOptions result = {.help = line->Has("help"),
+  KeygenOptions result = {.help = line->Help(),
                           .version = line->Has("version")};
   result.given = *std::move(line);
   return result;

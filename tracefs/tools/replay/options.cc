@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <sstream>
 
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
@@ -270,7 +269,7 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   if (!parsed.ok()) return parsed.status();
   const CommandLine& given = *parsed;
   ReplayOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.traces = given.Texts("trace");
@@ -301,22 +300,27 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   return result;
 }
 
-std::string ReplayHelp() {
-  std::ostringstream text;
-  text << "Usage: tracefs-replay TRACE... --root DIR [OPTION]...\n"
+HelpPage ReplayHelp() {
+  return {
+      .command = "tracefs-replay",
+      .begin =
+          "Usage: tracefs-replay TRACE... --root DIR [OPTION]...\n"
           "       tracefs-replay TRACE... --check\n"
           "       tracefs-replay --digest DIR\n\n"
-          "Does to DIR what was done to the traced directory, and checks that "
-          "each\noperation comes to the same and that the tree is the same in "
-          "the end.\n\n"
-       << OptionsText(VisibleOptions())
-       << "\nStatus: 0 all as recorded, 1 something differs, contents had to "
-          "be made up or\nthe trace is damaged, 2 wrong usage, 3 the system "
-          "refused.\n\nExamples:\n"
-          "  tracefs-replay trace.log --check\n"
-          "  tracefs-replay trace.log --root /mnt/new\n"
-          "  tracefs-replay trace.log --root /mnt/new --timing original\n";
-  return text.str();
+          "Does to DIR what was done to the traced directory, and checks "
+          "that each\noperation comes to the same and that the tree is the "
+          "same in the end.\n",
+      .rows = VisibleOptions(),
+      .common = "root check timing existing filter until undo apply step help",
+      .examples = {"tracefs-replay trace.log --check",
+                   "tracefs-replay trace.log --root /mnt/new",
+                   "tracefs-replay trace.log --root /data --undo 'cname = rm'",
+                   "tracefs-replay trace.log --root /mnt/new --timing "
+                   "original"},
+      .end =
+          "Exit status: 0 all as recorded, 1 something differs, contents had "
+          "to be made up\nor the trace is damaged, 2 wrong usage, 3 the "
+          "system refused.\n"};
 }
 
 }  // namespace tracefs

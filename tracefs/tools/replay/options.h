@@ -8,6 +8,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/time_window.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/replay/plan_builder.h"
 #include "tracefs/replay/player.h"
 #include "tracefs/replay/target_tree.h"
@@ -21,7 +22,7 @@ struct TracePoint {
 };
 
 struct ReplayOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
 
   std::vector<std::string> traces;  // or a plan
@@ -53,6 +54,6 @@ struct ReplayOptions {
 };
 
 Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv);
-std::string ReplayHelp();
+HelpPage ReplayHelp();
 
 }  // namespace tracefs

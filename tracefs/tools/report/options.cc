@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "tracefs/base/printable.h"
@@ -240,35 +239,41 @@ Status ReadInput(const CommandLine& given, ReportOptions* result) {
 
 }  // namespace
 
-std::string ReportHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-report [OPTION]... [QUESTION] TRACE...\n"
-         "       tracefs-report [OPTION]... --query FILE TRACE...\n"
-         "       tracefs-report [OPTION]... TRACE... -o report.html\n"
-         "Answer questions about traces. TRACE is a file, a folder, or - for "
-         "standard\ninput; several are merged. Without QUESTION: summary.\n\n"
-      << OptionsText(VisibleOptions())
-      << "\nQuestions, and how they can be written:\n";
+HelpPage ReportHelp() {
+  std::string questions = "\nQuestions, and how they can be written:\n";
   for (const ReportRow& row : ReportRows()) {
     std::string name(row.name);
     if (!row.words.empty()) name += " " + std::string(row.words);
     name.resize(std::max<size_t>(name.size() + 1, 15), ' ');
-    out << "  " << name << row.help << " (";
+    questions += "  " + name + std::string(row.help) + " (";
     for (const std::string_view format : row.formats) {
-      out << (format == row.formats.front() ? "" : " ") << format;
+      questions += format == row.formats.front() ? "" : " ";
+      questions += format;
     }
-    out << ")\n";
+    questions += ")\n";
   }
-  out << "\nExamples:\n"
-         "  tracefs-report slowest trace.log\n"
-         "  tracefs-report slowest --filter 'op = fsync' --top 5 trace.log\n"
-         "  tracefs-report slowest --print > mine.query\n"
-         "  tracefs-report --query mine.query --format csv trace.log\n"
-         "  tracefs-report errors --sql > errors.sql\n"
-         "\nExit status: 0 answered; 1 something of a trace is damaged, cut or "
-         "lost, so that\nthe answer may lack it; 2 wrong usage; 3 the system "
-         "refused.\n";
-  return out.str();
+  return {
+      .command = "tracefs-report",
+      .begin =
+          "Usage: tracefs-report [OPTION]... [QUESTION] TRACE...\n"
+          "       tracefs-report [OPTION]... --query FILE TRACE...\n"
+          "       tracefs-report [OPTION]... TRACE... -o report.html\n"
+          "Answer questions about traces. TRACE is a file, a folder, or - for "
+          "standard\ninput; several are merged. Without QUESTION: summary.\n",
+      .rows = VisibleOptions(),
+      .common = "format output filter from top help",
+      .list = std::move(questions),
+      .examples = {"tracefs-report slowest trace.log",
+                   "tracefs-report slowest --filter 'op = fsync' --top 5 "
+                   "trace.log",
+                   "tracefs-report who /etc/passwd trace.log",
+                   "tracefs-report slowest --print > mine.query",
+                   "tracefs-report --query mine.query --format csv trace.log",
+                   "tracefs-report errors --sql > errors.sql"},
+      .end =
+          "Exit status: 0 answered; 1 something of a trace is damaged, cut "
+          "or lost, so that\nthe answer may lack it; 2 wrong usage; 3 the "
+          "system refused.\n"};
 }
 
 Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
@@ -277,7 +282,7 @@ Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   ReportOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.print = given.Has("print");

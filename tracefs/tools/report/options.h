@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 #include "tracefs/command/paged_output.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/trace_input.h"
@@ -15,7 +16,7 @@ namespace tracefs {
 struct ReportRow;
 
 struct ReportOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   PagerWish pager;
   const ReportRow* row = nullptr;  // what is asked for; never null else
@@ -41,6 +42,6 @@ struct ReportOptions {
 // kInvalid, with the next step, for what does not make sense.
 Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv);
 
-std::string ReportHelp();
+HelpPage ReportHelp();
 
 }  // namespace tracefs

@@ -1,7 +1,6 @@
 #include "tracefs/tools/verify/options.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "tracefs/command/command_line.h"
 
@@ -36,27 +35,32 @@ CommandOptions VisibleOptions() {
 
 }  // namespace
 
-std::string VerifyHelp() {
-  std::ostringstream out;
-  out << "Usage: tracefs-verify [OPTION]... TRACE...\n"
-         "Say for each range of blocks whether it is what was written. TRACE "
-         "is a file, a\nfolder of them, or - for standard input.\n\n"
-      << OptionsText(VisibleOptions())
-      << "\nVerdicts:\n"
-         "  ok        written by a holder of the key, in its place\n"
-         "  bad       changed, moved, there twice, from elsewhere, damaged\n"
-         "  missing   removed, cut off, or lost before it was written\n"
-         "  unsealed  undamaged, but no key covers it: anyone who had the "
-         "file may\n"
-         "            have written it. A fault only if keys or anchors are "
-         "given\n"
-         "\nExamples:\n"
-         "  tracefs-verify my.trace\n"
-         "  tracefs-verify --key verify.key trace.log\n"
-         "  tracefs-verify --key verify.key --anchors /var/log/syslog traces/\n"
-         "\nExit status: 0 all is ok, or undamaged where no keys are given; 1 "
-         "something is\nnot; 2 wrong usage or keys; 3 the system refused.\n";
-  return out.str();
+HelpPage VerifyHelp() {
+  return {
+      .command = "tracefs-verify",
+      .begin =
+          "Usage: tracefs-verify [OPTION]... TRACE...\n"
+          "Say for each range of blocks whether it is what was written. "
+          "TRACE is a file, a\nfolder of them, or - for standard input.\n",
+      .rows = VisibleOptions(),
+      .list =
+          "\nVerdicts:\n"
+          "  ok        written by a holder of the key, in its place\n"
+          "  bad       changed, moved, there twice, from elsewhere, "
+          "damaged\n"
+          "  missing   removed, cut off, or lost before it was written\n"
+          "  unsealed  undamaged, but no key covers it: anyone who had the "
+          "file may\n"
+          "            have written it. A fault only if keys or anchors are "
+          "given\n",
+      .examples = {"tracefs-verify my.trace",
+                   "tracefs-verify --key verify.key trace.log",
+                   "tracefs-verify --key verify.key --anchors /var/log/syslog "
+                   "traces/"},
+      .end =
+          "Exit status: 0 all is ok, or undamaged where no keys are given; "
+          "1 something is\nnot; 2 wrong usage or keys; 3 the system "
+          "refused.\n"};
 }
 
 Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
@@ -65,7 +69,7 @@ Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   VerifyOptions result;
-  result.help = given.Has("help");
+  result.help = given.Help();
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.keys = given.Texts("key");

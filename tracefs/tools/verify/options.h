@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/help_page.h"
 
 namespace tracefs {
 
 struct VerifyOptions {
-  bool help = false;
+  HelpWish help = {};
   bool version = false;
   std::vector<std::string> keys;     // sources of keys
   std::vector<std::string> anchors;  // files
@@ -25,6 +26,6 @@ struct VerifyOptions {
 // kInvalid, with the next step, for what does not make sense.
 Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv);
 
-std::string VerifyHelp();
+HelpPage VerifyHelp();
 
 }  // namespace tracefs

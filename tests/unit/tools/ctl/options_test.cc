@@ -43,7 +43,7 @@ TEST(CtlOptionsTest, EveryCommandIsKnownWithItsArguments) {
     EXPECT_EQ(options->command, c.command);
     EXPECT_EQ(options->mount, "/m");
     // Each is in the help.
-    EXPECT_NE(CtlHelp().find(std::string("\n  ") + c.words[1] + ' '),
+    EXPECT_NE(CtlHelp().begin.find(std::string("\n  ") + c.words[1] + ' '),
               std::string::npos);
   }
 }
