@@ -75,11 +75,11 @@ Status CheckFlags(const OptionRow& row, std::string_view what,
     in.SkipSpace();
     if (in.AtEnd()) break;
     if (in.Peek() != '|') {
-      return in.ErrorHere("expected '|' or '}' behind flag " + Quoted(word));
+      return in.ErrorHere("expected '|' or '}' after flag " + Quoted(word));
     }
     in.Advance();
     in.SkipSpace();
-    if (in.AtEnd()) return in.ErrorHere("expected a flag behind '|'");
+    if (in.AtEnd()) return in.ErrorHere("expected a flag after '|'");
   }
   return Status::Ok();
 }

@@ -257,7 +257,7 @@ class Parser {
     }
     spec_.sort = found->sort;
     sort_value_ = found->value;
-    if (!AtClauseEnd()) return Expected("';' behind sort");
+    if (!AtClauseEnd()) return Expected("';' after sort");
     return Status::Ok();
   }
 
@@ -301,7 +301,7 @@ class Parser {
       spec_.memory = static_cast<size_t>(*bytes);
     }
     if (!AtClauseEnd()) {
-      return Expected("';' behind " + std::string(clause));
+      return Expected("';' after " + std::string(clause));
     }
     return Status::Ok();
   }

@@ -129,7 +129,7 @@ class Parser {
     in_.Advance(under.text.size());
     in_.SkipSpace();
     if (in_.Peek() != '(') {
-      return in_.ErrorHere("expected '(' behind 'under', found " + Found());
+      return in_.ErrorHere("expected '(' after 'under', found " + Found());
     }
     Ast inner;
     if (Status s = ParseFactor(depth, &inner); !s.ok()) return s;
@@ -271,7 +271,7 @@ class Parser {
     };
     if (FieldByPredicate(predicate->field.text) == &Info(Field::kAncestor)) {
       if (!TakeKeyword("OF", "")) {
-        return in_.ErrorHere("expected 'of' behind " +
+        return in_.ErrorHere("expected 'of' after " +
                              Quoted(predicate->field.text) + ", found " +
                              Found());
       }
@@ -289,7 +289,7 @@ class Parser {
       predicate->comparison = Comparison::kIn;
       return Status::Ok();
     }
-    return in_.ErrorHere("expected an operator (= != < <= > >= IN ~) behind " +
+    return in_.ErrorHere("expected an operator (= != < <= > >= IN ~) after " +
                          Quoted(predicate->field.text) + ", found " + Found());
   }
 
@@ -297,7 +297,7 @@ class Parser {
   Status ParseSet(AstPredicate* predicate) {
     const SourcePosition open = in_.position();
     if (in_.Peek() != '{') {
-      return in_.ErrorHere("expected '{' behind IN, found " + Found());
+      return in_.ErrorHere("expected '{' after IN, found " + Found());
     }
     in_.Advance();
     in_.SkipSpace();

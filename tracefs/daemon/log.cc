@@ -74,7 +74,7 @@ Result<LogPlace> ParseLogPlace(const std::string& text) {
   if ((place.kind != Kind::kJournal && place.kind != Kind::kSyslog) ||
       place.path.empty() || place.path[0] != '/') {
     return Status::Invalid(
-        "--log takes the path of a socket behind journal: or syslog: only, not "
+        "--log takes the path of a socket after journal: or syslog: only, not "
         "'" +
         text + "'");
   }

@@ -16,7 +16,7 @@ Status FrameParser::TakeHeader() {
                            " is of another trace");
   }
   if (fault != format::FrameFault::kNone) {
-    return Status::Corrupt("behind block " + std::to_string(next_) +
+    return Status::Corrupt("after block " + std::to_string(next_) +
                            " comes no frame");
   }
   if (frame.payload_bytes + header_.size() > max_frame_) {

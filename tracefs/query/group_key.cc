@@ -118,7 +118,7 @@ Result<GroupKey> ParseKey(std::string_view text, std::string_view option) {
   const bool called = open != std::string_view::npos;
   if (called) {
     if (!text.ends_with(')')) {
-      return NeedsArgument(option, "expected ) behind " + Printable(text));
+      return NeedsArgument(option, "expected ) after " + Printable(text));
     }
     word = Trim(text.substr(0, open));
     argument = Trim(text.substr(open + 1, text.size() - open - 2));

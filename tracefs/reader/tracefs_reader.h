@@ -467,7 +467,7 @@ struct ArrowArrayStream {
 /* The rest of the reader's events as a stream of record batches. `columns` are
  * names of fields (tracefs_field_by_name) with commas between; null: those that
  * JSON Lines has in the first place. A field of text is a dictionary of UTF-8,
- * with U+FFFD for bytes that are none; with "_raw" behind its name one of
+ * with U+FFFD for bytes that are none; with "_raw" after its name one of
  * bytes. `ts` is a timestamp in ns without a zone (UTC).
  *
  * The stream and its batches belong to the caller, who releases them. The

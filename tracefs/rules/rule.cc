@@ -86,7 +86,7 @@ class Parser {
     const std::string condition = TakeWord();
     if (condition != "rate" && condition != "seen") {
       return ErrorAt(in_.file(), start,
-                     "expected rate(…) or seen(…) behind 'when', found " +
+                     "expected rate(…) or seen(…) after 'when', found " +
                          Quoted(condition) +
                          DidYouMean(condition, kConditions));
     }
@@ -234,7 +234,7 @@ class Parser {
     const std::optional<uint64_t> limit = ParseUnsigned(number);
     if (!limit) {
       return ErrorAt(in_.file(), start,
-                     "expected a number behind '>', found " + Quoted(number));
+                     "expected a number after '>', found " + Quoted(number));
     }
     if (Status s = Take('/', "'/' and a time, such as /s or /10s"); !s.ok()) {
       return s;
@@ -277,7 +277,7 @@ class Parser {
     if (!duration || *duration == 0) {
       return ErrorAt(
           in_.file(), start,
-          "expected a time such as 5s behind 'for', found " + Quoted(word));
+          "expected a time such as 5s after 'for', found " + Quoted(word));
     }
     if (*duration > kLongestNs) {
       return ErrorAt(in_.file(), start, "longer than a day");

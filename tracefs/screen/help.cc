@@ -47,7 +47,7 @@ std::vector<std::string> HelpLines(bool live, size_t sources, size_t width) {
   add(std::string("1 .. ") + views.back().key + ", Tab",
       "another view of the same operations");
   add("c t e b", "sort by count, time, errors, bytes");
-  add("< > F9", "sort by the column before, behind; I the other way");
+  add("< > F9", "sort by the column before, after; I the other way");
   add("T F5", "tree of processes or directories; * + - fold");
   add("H F7", "histogram of the selected row");
   add("s", "spectrogram: durations over time");

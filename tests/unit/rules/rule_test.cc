@@ -99,7 +99,7 @@ TEST_F(RuleTest, ErrorsNameThePlaceAndTheNearestWord) {
       {"rate(unlink by pidd) > 1/s then { }", "did you mean 'pid'?"},
       {"rate() > 1/s then { }", "x.conf:3:14: which operations?"},
       {"rate(unlink) < 1/s then { }", "expected '>' and a rate"},
-      {"rate(unlink) > x/s then { }", "expected a number behind '>'"},
+      {"rate(unlink) > x/s then { }", "expected a number after '>'"},
       {"rate(unlink) > 1/d then { }", "a rate is per s, m, h or a time"},
       {"rate(unlink) > 1/10 then { }", "such as 10s, not '10'"},
       {"rate(unlink) > 1/10ms then { }", "from 100ms to 24h"},

@@ -37,7 +37,7 @@ constexpr auto kFleetFamilies = WithCommonFamilies({
     {"tracefs_recv_doubled", "counter", "",
      "Blocks that came again after they had been stored."},
     {"tracefs_recv_late", "counter", "",
-     "Blocks that came after those behind them had been stored."},
+     "Blocks that came when later ones had been stored."},
     {"tracefs_recv_gaps", "counter", "", "Blocks that did not come in time."},
     {"tracefs_recv_refused_blocks", "counter", "",
      "Blocks that were damaged, not sealed or of an unknown host."},

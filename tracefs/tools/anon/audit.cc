@@ -414,8 +414,8 @@ class Auditor {
   void CheckContainer() {
     const std::pair<uint64_t, std::string_view> counts[] = {
         {container_.unknown_frames, "blocks of an unknown kind"},
-        {container_.damaged_bytes, "bytes between blocks or behind the last"},
-        {container_.frames_after_final, "blocks behind the end of the trace"},
+        {container_.damaged_bytes, "bytes between blocks or after the last"},
+        {container_.frames_after_final, "blocks after the end of the trace"},
         {container_.undecodable, "blocks or messages that cannot be read"},
         {container_.duplicates, "blocks that are there twice"},
     };

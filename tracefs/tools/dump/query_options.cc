@@ -63,7 +63,7 @@ Status ReadHist(const CommandLine& given, QueryOptions* result) {
     }
     if (result->width == 0) {
       return Status::Invalid(
-          "--hist: behind the comma goes linear=WIDTH, as length,linear=4K or "
+          "--hist: after the comma goes linear=WIDTH, as length,linear=4K or "
           "latency,linear=10us, not " +
           Quoted(how));
     }

@@ -89,7 +89,7 @@ TEST(AggregateSpecTest, Malicious_WrongClausesAreNamedWithTheirPlace) {
        "f:3:15: aggregate: keys cannot be sorted by 'tiem'; did you mean "
        "'time'? (known: count errors bytes time mean max)"},
       {"sort time bytes",
-       "f:3:20: aggregate: expected ';' behind sort, found 'b'"},
+       "f:3:20: aggregate: expected ';' after sort, found 'b'"},
       {"sort time; values count bytes",
        "f:3:15: aggregate: to sort by this, say 'latency' among the values"},
       {"values count; sort -errors",

@@ -103,7 +103,7 @@ TEST(ParseTest, ErrorsNameThePlaceAndTheWord) {
        "f:1:3: expected an operator (= != < <= > >= IN ~) behind 'a', "
        "found 'b'"},
       {"a LIKE b",
-       "f:1:3: expected an operator (= != < <= > >= IN ~) behind "
+       "f:1:3: expected an operator (= != < <= > >= IN ~) after "
        "'a', found 'LIKE'"},
       {"a =", "f:1:4: expected a value, found the end of the filter"},
       {"a = = b", "f:1:5: expected a value, found '='"},
