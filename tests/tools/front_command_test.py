@@ -3,7 +3,9 @@
 and what is neither a command nor a trace is refused."""
 
 import argparse
+import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -18,6 +20,10 @@ from command_checks import expect_equal as same  # noqa: E402
 SAMPLE = os.path.join(ROOT, "docs/examples/sample.trace")
 WORDS = ("run mount ctl import report dump deps replay verify anon keygen "
          "recv").split()
+
+
+# Of a terminal that is not small.
+MOST_LINES = 50
 
 
 class World(Commands):
@@ -39,6 +45,27 @@ def check_every_command_is_behind_its_word(w):
         expect(f"\n  {word} " in told, word, "is not in the help")
         w.same_answer(f"help {word}", f"tracefs-{word} --help")
         w.same_answer(f"{word} --version", f"tracefs-{word} --version")
+
+
+def check_help_fits_on_a_screen_and_counts_what_it_leaves_out(w):
+    for word in WORDS:
+        short, whole = (w.run(f"tracefs-{word}", how)
+                        for how in ("--help", "--help=all"))
+        expect(len(short.splitlines()) <= MOST_LINES, word, short)
+        rows = json.loads(w.run(f"tracefs-{word}", "--help=json"))["options"]
+        same([row for row in rows if not named(row, whole)], [],
+             f"{word} --help=all")
+        shown = [row for row in rows if named(row, short)]
+        left = re.search(r"--help=all has (\d+) more options", short)
+        same(len(shown) + int(left[1] if left else 0), len(rows), word)
+        expect(left or short == whole, word)
+
+
+def named(row, text):
+    """Whether the option begins a line."""
+    name = "--" + row["name"] if row["name"] else "-" + row["letter"]
+    return re.search(rf"^  (-\w \[ )?{re.escape(name)}( |$)", text,
+                     re.M) is not None
 
 
 def check_a_trace_is_summed_up(w):

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {

@@ -109,7 +109,7 @@ CommandOptions VisibleMountOptions() {
       {"fix", "",
        "with --doctor, as root: change it, now and for the next boot"},
       {"version", "", "print versions and features"},
-      {"help,h", "", "print this text"}};
+      HelpOption()};
 }
 
 // A mount that survives is served by /dev/fuse, from which a later daemon can

@@ -252,7 +252,8 @@ Status Runner::Prepare() {
     return Status::System(ENOTDIR, "--src " + TerminalWord(options_.source));
   }
   if (!options_.root && source_ == "/") {
-    return Status::Invalid("--src / is --root");
+    return Status::Invalid(
+        "the directory is /; next: --root records all of it, --src DIR a part");
   }
   if (options_.config.empty()) {
     if (Status s = ChooseTrace(); !s.ok()) return s;

@@ -60,7 +60,7 @@ CommandOptions VisibleRunOptions() {
           {"quiet,q", "", "no summary"},
           {"verbose,v", "", "show what the mount says when it begins"},
           {"version", "", "print versions and features"},
-          {"help,h", "", "print this text"}};
+          HelpOption()};
 }
 
 // Where the command begins: after --, or at the first word that is neither an

@@ -18,6 +18,9 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 
 std::string Percent(double share) {
+  // What is there is not told as nothing, nor what is not all as all.
+  if (share > 0 && share < 0.001) return "<0.1 %";
+  if (share > 0.999 && share < 1) return ">99.9 %";
   std::array<char, 64> text;
   const int size =
       std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);

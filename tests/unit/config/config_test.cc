@@ -167,7 +167,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"{{}{stream = {\n STR_PDI}}{file=x}}",
        "x.conf:2:2: unknown flag 'STR_PDI' of stream; did you mean 'STR_PID'?"},
       {"{{}{stream = {STR_PID STR_UID}}{file=x}}",
-       "x.conf:1:23: expected '|' or '}' behind flag 'STR_PID'"},
+       "x.conf:1:23: expected '|' or '}' after flag 'STR_PID'"},
       {"{{}{stream = {STR_PID |}}{file=x}}",
        "x.conf:1:24: expected a flag after '|'"},
       {"{{}{stream = {STR_PID | STR_PID}}{file=x}}",

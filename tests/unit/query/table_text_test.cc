@@ -56,6 +56,10 @@ TEST(TableTextTest, EachUnitHasItsText) {
   EXPECT_EQ(Cell(Unit::kSignedDuration, Negative(-4'330'000)), "-4.33 ms");
   EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 8)), "12.5 %");
   EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 1)), "100.0 %");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(0, 7)), "0.0 %");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(4, 10'000)), "<0.1 %");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(1, 1'000)), "0.1 %");
+  EXPECT_EQ(Cell(Unit::kShare, Value::Share(9'999, 10'000)), ">99.9 %");
   // Text in a column of numbers: the line `other`.
   EXPECT_EQ(Cell(Unit::kNumber, Value::Text("other")), "other");
 }
