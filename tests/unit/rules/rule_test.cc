@@ -92,7 +92,7 @@ TEST_F(RuleTest, RatesArePerSecondMinuteOrHour) {
 TEST_F(RuleTest, ErrorsNameThePlaceAndTheNearestWord) {
   const std::map<std::string, std::string> cases = {
       {"rte(unlink) > 1/s then { }",
-       "x.conf:3:9: expected rate(…) or seen(…) behind 'when', found 'rte'; "
+       "x.conf:3:9: expected rate(…) or seen(…) after 'when', found 'rte'; "
        "did you mean 'rate'?"},
       {"rate(unlnk) > 1/s then { }",
        "x.conf:3:14: unknown operation 'unlnk'; did you mean 'unlink'?"},

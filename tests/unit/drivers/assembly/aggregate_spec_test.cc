@@ -125,7 +125,7 @@ TEST(AggregateSpecTest, Malicious_WrongClausesAreNamedWithTheirPlace) {
       {"every 10ms",
        "f:3:16: aggregate: every needs a duration of 1s to 24h, not '10ms'"},
       {"every 10s 5s",
-       "f:3:20: aggregate: expected ';' behind every, found "
+       "f:3:20: aggregate: expected ';' after every, found "
        "'5'"},
       {"top 0", "f:3:14: aggregate: top needs a number of 1 to 10000, not '0'"},
       {"top many",

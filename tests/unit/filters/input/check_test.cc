@@ -69,9 +69,9 @@ TEST(CheckTest, CallersAndTheirCalls) {
       {"syscall > read",
        "f:1:9: 'syscall' cannot be compared with >; it takes = != IN"},
       {"descendant = make",
-       "f:1:12: expected 'of' behind 'descendant', found '='"},
+       "f:1:12: expected 'of' after 'descendant', found '='"},
       {"cname of make",
-       "f:1:7: expected an operator (= != < <= > >= IN ~) behind 'cname', "
+       "f:1:7: expected an operator (= != < <= > >= IN ~) after 'cname', "
        "found 'of'"},
   };
   for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;

@@ -64,7 +64,7 @@ TEST(ParseTest, UnderIsAProcessAndWhatIsBelowIt) {
     EXPECT_EQ(Parsed(text), no_more) << text;
   }
   EXPECT_EQ(Parsed("under = make"),
-            "f:1:7: expected '(' behind 'under', found '='");
+            "f:1:7: expected '(' after 'under', found '='");
   EXPECT_EQ(Parsed("under(cname = make"), "f:1:6: this '(' is never closed");
 }
 
@@ -97,10 +97,10 @@ TEST(ParseTest, OperatorsAndValues) {
 TEST(ParseTest, ErrorsNameThePlaceAndTheWord) {
   const std::pair<const char*, const char*> cases[] = {
       {"a",
-       "f:1:2: expected an operator (= != < <= > >= IN ~) behind 'a', "
+       "f:1:2: expected an operator (= != < <= > >= IN ~) after 'a', "
        "found the end of the filter"},
       {"a b",
-       "f:1:3: expected an operator (= != < <= > >= IN ~) behind 'a', "
+       "f:1:3: expected an operator (= != < <= > >= IN ~) after 'a', "
        "found 'b'"},
       {"a LIKE b",
        "f:1:3: expected an operator (= != < <= > >= IN ~) after "
@@ -132,7 +132,7 @@ TEST(ParseTest, ErrorsNameThePlaceAndTheWord) {
       {"(a = 1", "f:1:1: this '(' is never closed"},
       {"(a = 1 b = 2)", "f:1:8: expected AND, OR or ')', found 'b'"},
       {"a = 1)", "f:1:6: this ')' closes no '('"},
-      {"a IN 5", "f:1:6: expected '{' behind IN, found '5'"},
+      {"a IN 5", "f:1:6: expected '{' after IN, found '5'"},
       {"a IN { 5", "f:1:6: this '{' is never closed"},
       {"a IN { }", "f:1:6: an empty set matches nothing"},
       {"a IN { , }", "f:1:8: expected a value, found ','"},

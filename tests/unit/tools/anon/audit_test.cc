@@ -433,9 +433,9 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
                      Number(test::TraceBuilder::kRealNs), false))},
       {"undescribed argument", "an argument 9999 in",
        Changed(hidden_, 1, Plant(open, 9999, "payrolld"))},
-      {"behind the last block", "8 bytes between blocks or behind the last",
+      {"behind the last block", "8 bytes between blocks or after the last",
        hidden_ + "payrolld"},
-      {"between blocks", "1 bytes between blocks or behind the last",
+      {"between blocks", "1 bytes between blocks or after the last",
        hidden_.substr(0, hidden_.find("TFB", 200)) + "x" +
            hidden_.substr(hidden_.find("TFB", 200))},
       {"serial", "the serial is that of the original",
@@ -611,7 +611,7 @@ TEST_F(AuditTest, FindsBlocksBehindTheEndOfTheTrace) {
   format::EncodeFrameHeader(head, last, AsBytes(block));
   const std::string more = std::string(AsText(head)) + block;
   ExpectLeak("behind FINAL", hidden_ + more,
-             "1 blocks behind the end of the trace");
+             "1 blocks after the end of the trace");
 }
 
 // The original's names of attributes, under a policy that keeps namespaces, and
