@@ -159,12 +159,16 @@ void Headline::AddProcess(const ProcessRecord& record,
   }
 }
 
+uint64_t Headline::ElapsedNs(const HeadlineFacts& facts) const {
+  return facts.elapsed_ns.value_or(first_ns_ > last_ns_ ? 0
+                                                        : last_ns_ - first_ns_);
+}
+
 std::string Headline::TimeText(const HeadlineFacts& facts) const {
   const std::string operations =
       "the " + CountText(count_, "file operation", "file operations") +
       " recorded here";
-  const uint64_t elapsed_ns = facts.elapsed_ns.value_or(
-      first_ns_ > last_ns_ ? 0 : last_ns_ - first_ns_);
+  const uint64_t elapsed_ns = ElapsedNs(facts);
   const bool whole = facts.elapsed_ns || processes_told_;
   if (elapsed_ns == 0) {
     return count_ == 0 ? "No file operation was recorded here."
@@ -243,6 +247,8 @@ HeadlineText Headline::Finish(
   }
   text.sentences += ElsewhereText() + LossesText(traces);
   text.findings = Savings(facts);
+  text.elapsed_ns = ElapsedNs(facts);
+  text.covered_ns = std::min(covered_.ns(), text.elapsed_ns);
   return text;
 }
 

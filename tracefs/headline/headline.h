@@ -32,6 +32,9 @@ struct Saving {
 struct HeadlineText {
   std::string sentences;
   std::vector<Saving> findings;  // at most Headline::kMostFindings
+  // Of these two it speaks; 0: not known.
+  uint64_t elapsed_ns = 0;
+  uint64_t covered_ns = 0;  // of it with an operation running
 };
 
 // What the traces themselves do not tell.
@@ -64,6 +67,7 @@ class Headline {
   };
 
   void Saw(uint64_t real_ns, uint64_t length_ns);
+  uint64_t ElapsedNs(const HeadlineFacts& facts) const;
   std::string TimeText(const HeadlineFacts& facts) const;
   std::string ElsewhereText() const;
   std::vector<Saving> Savings(const HeadlineFacts& facts) const;

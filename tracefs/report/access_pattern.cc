@@ -7,24 +7,36 @@
 
 namespace tracefs::report {
 
-void AccessSums::Take(const Event& event, size_t trace) {
+void AccessSums::Take(const Event& event, size_t trace, uint64_t real_ns,
+                      const Bins& coarse) {
   open_.Take(
       event, trace,
       [&](const tally::Transfer& transfer, uint64_t offset,
-          tally::AccessStep step) { Count(event, transfer, offset, step); },
+          tally::AccessStep step) {
+        Count(event, {transfer, offset, step, real_ns}, coarse);
+      },
       [](const auto&) {});
 }
 
-void AccessSums::Count(const Event& event, const tally::Transfer& transfer,
-                       uint64_t offset, tally::AccessStep step) {
-  OneWay& way = ways_[static_cast<size_t>(transfer.way)];
-  Moved& sum = way.by_step[static_cast<size_t>(step)];
+void AccessSums::Count(const Event& event, const Step& it, const Bins& coarse) {
+  OneWay& way = ways_[static_cast<size_t>(it.transfer.way)];
+  const auto step = static_cast<size_t>(it.step);
+  Moved& sum = way.by_step[step];
   ++sum.count;
-  sum.bytes = tally::AddTo(sum.bytes, transfer.bytes);
+  sum.bytes = tally::AddTo(sum.bytes, it.transfer.bytes);
   const uint64_t asked =
-      event.Has(Field::kLength) ? event.Get(Field::kLength) : transfer.bytes;
-  ++way.by_size[static_cast<size_t>(std::bit_width(asked))];
-  if (((offset | asked) & 4095) != 0) ++way.unaligned;
+      event.Has(Field::kLength) ? event.Get(Field::kLength) : it.transfer.bytes;
+  const auto size = static_cast<size_t>(std::bit_width(asked));
+  ++way.by_size[size];
+  const bool unaligned = ((it.offset | asked) & 4095) != 0;
+  if (unaligned) ++way.unaligned;
+  if (it.real_ns != 0) {
+    ++way.bins.count_by_step[step].At(coarse, it.real_ns);
+    uint64_t& bytes = way.bins.bytes_by_step[step].At(coarse, it.real_ns);
+    bytes = tally::AddTo(bytes, it.transfer.bytes);
+    ++way.bins.by_size[size].At(coarse, it.real_ns);
+    if (unaligned) ++way.bins.unaligned.At(coarse, it.real_ns);
+  }
   const auto exact = way.exact.find(asked);
   if (exact != way.exact.end()) {
     ++exact->second;

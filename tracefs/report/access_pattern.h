@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/event/event.h"
+#include "tracefs/report/time_grid.h"
 #include "tracefs/tally/access.h"
 
 namespace tracefs::report {
@@ -26,6 +27,13 @@ class AccessSums {
     uint64_t unaligned = 0;              // offset or size no multiple of 4096
     std::unordered_map<uint64_t, uint64_t> exact;  // size asked for, count
     uint64_t other_sizes = 0;  // operations whose size is not in `exact`
+    // The same in coarse bins.
+    struct {
+      std::array<BinRow, tally::kAccessSteps> count_by_step;
+      std::array<BinRow, tally::kAccessSteps> bytes_by_step;
+      std::array<BinRow, 65> by_size;
+      BinRow unaligned;
+    } bins;
   };
 
   // As of tally::OpenFiles.
@@ -33,18 +41,24 @@ class AccessSums {
     open_.Fetch(event, trace, soon);
   }
   // Any operation, in order of time. `trace`: handles of traces differ.
-  void Take(const Event& event, size_t trace);
-  const OneWay& way(tally::Way way) const {
-    return ways_[static_cast<size_t>(way)];
-  }
+  // `real_ns`: 0: no time is known.
+  void Take(const Event& event, size_t trace, uint64_t real_ns,
+            const Bins& coarse);
+  OneWay& way(tally::Way way) { return ways_[static_cast<size_t>(way)]; }
   // The most frequent sizes, most frequent first, the smaller one of equals.
   std::vector<std::pair<uint64_t, uint64_t>> CommonSizes(tally::Way way,
                                                          size_t most) const;
   uint64_t not_followed() const { return open_.not_followed(); }
 
  private:
-  void Count(const Event& event, const tally::Transfer& transfer,
-             uint64_t offset, tally::AccessStep step);
+  // What one read or write was.
+  struct Step {
+    const tally::Transfer& transfer;
+    uint64_t offset;
+    tally::AccessStep step;
+    uint64_t real_ns;
+  };
+  void Count(const Event& event, const Step& it, const Bins& coarse);
 
   static constexpr size_t kMaxExact = 4096;
 

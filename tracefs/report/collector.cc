@@ -17,12 +17,6 @@ constexpr std::string_view kNoPath = "(path not recorded)";
 // What is told of a path deeper than this stands for what lies below, too.
 constexpr size_t kMostComponents = 256;
 
-bool IsFaster(const SlowOperation& a, const SlowOperation& b) {
-  if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
-  if (a.real_ns != b.real_ns) return a.real_ns < b.real_ns;
-  return a.pid < b.pid;
-}
-
 }  // namespace
 
 Collector::Collector()
@@ -135,7 +129,10 @@ NodeId Collector::FailureOf(const Event& event, NodeId command) {
 void Collector::AddTimes(const Event& event, uint64_t real_ns,
                          const tally::Sums& what) {
   const Bins fine = grid_.fine();
-  ++ops_[Index(event.op)]->counts.At(fine, real_ns);
+  const Bins coarse = grid_.coarse();
+  OpSums& op = *ops_[Index(event.op)];
+  ++op.counts.At(fine, real_ns);
+  op.series.Add(real_ns, coarse.shift, what);
   if (what.errors != 0) ++errors_.At(fine, real_ns);
   const auto add = [&](BinRow& row, uint64_t more) {
     if (more == 0) return;
@@ -146,22 +143,25 @@ void Collector::AddTimes(const Event& event, uint64_t real_ns,
   add(written_, what.written);
   add(time_, what.time_ns);
   if (event.Has(Field::kLatency)) {
-    ++rows_[LatencyRowOf(what.time_ns)].At(grid_.coarse(), real_ns);
+    ++rows_[LatencyRowOf(what.time_ns)].At(coarse, real_ns);
+    op.cells.Add(what.time_ns, real_ns, coarse);
   }
 }
 
 void Collector::AddToFile(const format::Record& record, NodeId file,
                           NodeId command, const tally::Sums& what) {
   const NodeId extension = ExtensionOf(file);
-  if (record.time_resolution_ns != 0) {
-    const Bins coarse = grid_.coarse();
+  const Bins coarse = grid_.coarse();
+  const uint64_t when = record.time_resolution_ns != 0 ? record.real_ns : 0;
+  if (when != 0) {
     files_.Add(file, what, record.real_ns, coarse, /*inside=*/file != 0);
     extensions_.Add(extension, what, record.real_ns, coarse);
   } else {
     files_.Add(file, what);
     extensions_.Add(extension, what);
   }
-  flame_.Add(commands_, command, files_, file, record.event.op, what);
+  flame_.Add(commands_, command, files_, file, record.event.op, what, when,
+             coarse.shift);
 }
 
 void Collector::Add(const format::Record& record, size_t trace) {
@@ -217,11 +217,22 @@ void Collector::Add(const format::Record& record, size_t trace) {
   }
   AddToFile(record, file, command, of_file);
   if (of_file.written != what.written) {
-    AddToFile(record, SecondFileOf(record, trace), command,
-              {.bytes = what.written, .written = what.written});
+    const NodeId second = SecondFileOf(record, trace);
+    const tally::Sums of_second = {.bytes = what.written,
+                                   .written = what.written};
+    AddToFile(record, second, command, of_second);
+    uses_.Add(second, process, of_second);
   }
-  if (what.errors != 0) failures_.Add(FailureOf(event, command), what);
-  access_.Take(event, trace);
+  uses_.Add(file, process, of_file);
+  if (what.errors != 0) {
+    const NodeId failure = FailureOf(event, command);
+    if (timed) {
+      failures_.Add(failure, what, record.real_ns, grid_.coarse());
+    } else {
+      failures_.Add(failure, what);
+    }
+  }
+  access_.Take(event, trace, timed ? record.real_ns : 0, grid_.coarse());
   if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);
   KeepBounded();
 }
@@ -233,34 +244,28 @@ void Collector::KeepSlow(const format::Record& record, uint64_t took,
   slow.real_ns = record.time_resolution_ns != 0 ? record.real_ns : 0;
   slow.time_ns = took;
   slow.pid = event.Has(Field::kPid) ? event.Get(Field::kPid) : 0;
-  const bool full = slowest_.size() >= kSlowest;
-  if (full && !IsFaster(slow, slowest_.front())) return;
+  const Bins coarse = grid_.coarse();
+  if (!slow_.Wants(slow, coarse)) return;
   slow.op = event.op;
   slow.error = event.Has(Field::kErrno)
                    ? static_cast<uint32_t>(event.Get(Field::kErrno))
                    : 0;
   slow.comm = comm;
   slow.path = PathOf(file);
-  if (full) {
-    std::pop_heap(slowest_.begin(), slowest_.end(), IsFaster);
-    slowest_.pop_back();
-  }
-  slowest_.push_back(std::move(slow));
-  std::push_heap(slowest_.begin(), slowest_.end(), IsFaster);
+  slow_.Add(slow, coarse);
 }
 
-std::vector<SlowOperation> Collector::Slowest() const {
-  std::vector<SlowOperation> sorted = slowest_;
-  std::sort(sorted.begin(), sorted.end(), IsFaster);
-  return sorted;
+void Collector::KeepProcessesBounded() {
+  const std::vector<NodeId> now = processes_.KeepBounded();
+  if (!now.empty()) uses_.Renumber({}, now);
 }
 
 void Collector::KeepBounded() {
-  processes_.KeepBounded();
+  KeepProcessesBounded();
   if (files_.HasTooManyPoints()) files_.DropSeries();
   bool folded = false;
   if (files_.IsFull()) {
-    files_.Fold();
+    uses_.Renumber(files_.Fold(), {});
     folded = true;
   }
   for (NameTree* const tree : {&extensions_, &users_, &commands_, &failures_}) {
@@ -282,7 +287,7 @@ void Collector::AddProcess(const ProcessRecord& record, size_t trace,
                            std::string_view mount_point) {
   headline_.AddProcess(record, mount_point);
   processes_.Take(record, trace);
-  processes_.KeepBounded();
+  KeepProcessesBounded();
 }
 
 void Collector::AddLoss(std::string_view reason, uint64_t count) {

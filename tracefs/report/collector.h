@@ -15,11 +15,15 @@
 #include "tracefs/headline/headline.h"
 #include "tracefs/report/access_pattern.h"
 #include "tracefs/report/counted.h"
+#include "tracefs/report/file_uses.h"
 #include "tracefs/report/flame.h"
 #include "tracefs/report/latency.h"
+#include "tracefs/report/latency_cells.h"
 #include "tracefs/report/name_tree.h"
 #include "tracefs/report/processes.h"
 #include "tracefs/report/recent.h"
+#include "tracefs/report/series.h"
+#include "tracefs/report/slow_operations.h"
 #include "tracefs/report/time_grid.h"
 #include "tracefs/tally/sums.h"
 
@@ -30,17 +34,8 @@ struct OpSums {
   tally::Sums sums;
   tally::Histogram latency;
   BinRow counts;  // fine bins
-};
-
-// One of the slowest operations.
-struct SlowOperation {
-  uint64_t real_ns = 0;
-  uint64_t time_ns = 0;
-  Op op{};
-  uint32_t error = 0;
-  uint64_t pid = 0;
-  std::string comm;
-  std::string path;
+  Series series;  // coarse ones, as all of these
+  LatencyCells cells;
 };
 
 // A loss of operations that the trace tells of; about when.
@@ -53,7 +48,6 @@ struct LossSeen {
 // Used by one thread.
 class Collector {
  public:
-  static constexpr size_t kSlowest = 250;
   static constexpr size_t kMostLosses = 1000;
 
   Collector();
@@ -95,10 +89,11 @@ class Collector {
   // Errno > operation > command.
   NameTree& failures() { return failures_; }
   Processes& processes() { return processes_; }
-  const AccessSums& access() const { return access_; }
+  AccessSums& access() { return access_; }
+  // Of files() and processes().
+  const FileUses& uses() const { return uses_; }
   const Headline& headline() const { return headline_; }
-  // Slowest first.
-  std::vector<SlowOperation> Slowest() const;
+  const SlowOperations& slow() const { return slow_; }
   const std::vector<LossSeen>& losses() const { return losses_; }
   uint64_t losses_left_out() const { return losses_left_out_; }
   // What aggregate drivers counted; with bins up to date.
@@ -134,6 +129,7 @@ class Collector {
   void KeepSlow(const format::Record& record, uint64_t took, NodeId file,
                 std::string_view comm);
   void KeepBounded();
+  void KeepProcessesBounded();
 
   TimeGrid grid_;
   tally::Sums total_;
@@ -159,7 +155,8 @@ class Collector {
   std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
   Recent user_of_{256};
   Recent failure_of_{1024};
-  std::vector<SlowOperation> slowest_;  // a heap, the least slow in front
+  SlowOperations slow_;
+  FileUses uses_;
 
   std::vector<LossSeen> losses_;
   uint64_t losses_left_out_ = 0;

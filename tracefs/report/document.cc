@@ -6,6 +6,12 @@
 
 namespace tracefs::report {
 
+namespace {
+// The slowest 250 have room even where all of them are escaped.
+constexpr size_t kMostSlowBytes = 1'000'000;
+constexpr size_t kMostSlowOfBinsBytes = 200'000;
+}  // namespace
+
 std::string TextOf(std::string_view bytes, size_t most) {
   if (bytes.size() <= most) return TerminalText(bytes);
   const size_t half = most / 2;
@@ -46,7 +52,6 @@ Json MakeDocument(Collector& collector,
   Json notes = Json::array();
   document["schema"] = "tracefs-report/2";
   document["generator"] = "tracefs-report " + std::string(kVersion);
-  document["title"] = TextOf(options.title);
   document["asked"] = {{"filter", TextOf(options.filter)},
                        {"from", TextOf(options.from)},
                        {"to", TextOf(options.to)}};
@@ -61,16 +66,28 @@ Json MakeDocument(Collector& collector,
   document["operations"] = OperationsAsJson(collector);
   document["timeline"] = TimelineAsJson(collector, traces);
   document["latency"] = LatencyAsJson(collector);
-  document["tables"] = TablesAsJson(collector, &notes);
+  std::vector<NodeId> file_rows;
+  std::vector<size_t> process_places;
+  document["tables"] = TablesAsJson(collector, &file_rows, &notes);
   document["errors"] = ErrorsAsJson(collector);
   document["access"] = AccessAsJson(collector);
-  document["slowest"] = SlowestAsJson(collector);
+  document["slowest"] = SlowestAsJson(collector, collector.slow().OfAll(),
+                                      kMostSlowBytes, &notes);
+  document["slowest_of_bins"] = SlowestAsJson(
+      collector, collector.slow().OfBins(), kMostSlowOfBinsBytes, &notes);
   document["counted"] = CountedAsJson(collector, traces, &notes);
-  document["tree"] = TreeAsJson(collector, &notes);
-  document["processes"] = ProcessesAsJson(collector, &notes);
+  document["tree"] = TreeAsJson(collector, file_rows, &notes);
+  const Json& processes = document["processes"] =
+      ProcessesAsJson(collector, &process_places, &notes);
+  document["uses"] = UsesAsJson(collector, file_rows, process_places);
   document["flame"] = FlameAsJson(collector, &notes);
   document["traces"] = TracesAsJson(traces);
   document["losses"] = LossesAsJson(collector, traces);
+  const Json& subject = document["subject"] =
+      SubjectAsJson(collector, traces, processes);
+  const std::string known =
+      options.title_given ? std::string() : TitleOf(subject);
+  document["title"] = known.empty() ? TextOf(options.title) : known;
   document["notes"] = std::move(notes);
   document["verdict"] = VerdictAsJson(collector, traces);
   document["summary"] = SummaryAsJson(document);

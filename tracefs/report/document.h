@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 
 struct DocumentOptions {
   std::string title;
+  // It was asked for; else what the traces say of themselves comes first.
+  bool title_given = false;
   // What was asked for, as it was given; for the reader.
   std::string filter;
   std::string from;

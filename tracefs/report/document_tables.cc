@@ -4,13 +4,14 @@
 #include <numeric>
 
 #include "tracefs/report/document_parts.h"
+#include "tracefs/report/units_text.h"
 #include "tracefs/text/flag_names.h"
 
 namespace tracefs::report {
 namespace {
 
 constexpr size_t kSeriesPoints = 9'000;
-constexpr size_t kMostSeries = 200;
+constexpr size_t kMostSeries = kMostTableRows;
 
 struct Row {
   NodeId node = 0;
@@ -29,25 +30,8 @@ struct Source {
 Series& OwnSeries(NameTree::Node& node) { return node.series; }
 Series& InsideSeries(NameTree::Node& node) { return node.inside; }
 
-// Flat: bin, count, errors, bytes, time_ns; and so on.
-Json SeriesAsJson(Series& series, const Bins& coarse, size_t* points_left) {
-  if (series.dropped() || series.size() == 0) return nullptr;
-  const auto& points = series.Points(coarse.shift);
-  if (points.size() > *points_left) return nullptr;
-  *points_left -= points.size();
-  Json flat = Json::array();
-  for (const SeriesPoint& point : points) {
-    flat.push_back(point.bin - coarse.first);
-    flat.push_back(point.count);
-    flat.push_back(point.errors);
-    flat.push_back(point.bytes);
-    flat.push_back(point.time_ns);
-  }
-  return flat;
-}
-
 Json TableAsJson(Source source, const Bins& coarse, const tally::Sums& total,
-                 Json* notes) {
+                 std::vector<NodeId>* nodes, Json* notes) {
   std::vector<double> weights(source.tree->size());
   for (const Row& row : source.rows) {
     weights[row.node] = LargestShare(row.sums, total);
@@ -76,6 +60,7 @@ Json TableAsJson(Source source, const Bins& coarse, const tally::Sums& total,
                                     coarse, &points_left));
     }
     rows.push_back(std::move(numbers));
+    nodes->push_back(row.node);
     shown.Add(row.sums);
   }
   Json other = Json::array();
@@ -102,6 +87,20 @@ Json TableAsJson(Source source, const Bins& coarse, const tally::Sums& total,
       {"rows", std::move(rows)},       {"series", std::move(series)},
       {"other", std::move(other)},     {"left_out", left_out},
       {"exact", source.tree->exact()}, {"missed", source.tree->missed().count}};
+}
+
+// Flat: bin, count; and so on. As SeriesAsJson.
+Json CountsAsJson(Series& series, const Bins& coarse, size_t* points_left) {
+  if (series.dropped() || series.size() == 0) return nullptr;
+  const auto& points = series.Points(coarse.shift);
+  if (points.size() > *points_left) return nullptr;
+  *points_left -= points.size();
+  Json flat = Json::array();
+  for (const SeriesPoint& point : points) {
+    flat.push_back(point.bin - coarse.first);
+    flat.push_back(point.count);
+  }
+  return flat;
 }
 
 // Of each node what it did itself.
@@ -131,7 +130,24 @@ std::vector<Row> InsideRows(const NameTree& tree) {
 
 }  // namespace
 
-Json TablesAsJson(Collector& collector, Json* notes) {
+Json SeriesAsJson(Series& series, const Bins& coarse, size_t* points_left) {
+  if (series.dropped() || series.size() == 0) return nullptr;
+  const auto& points = series.Points(coarse.shift);
+  if (points.size() > *points_left) return nullptr;
+  *points_left -= points.size();
+  Json flat = Json::array();
+  for (const SeriesPoint& point : points) {
+    flat.push_back(point.bin - coarse.first);
+    flat.push_back(point.count);
+    flat.push_back(point.errors);
+    flat.push_back(point.bytes);
+    flat.push_back(point.time_ns);
+  }
+  return flat;
+}
+
+Json TablesAsJson(Collector& collector, std::vector<NodeId>* file_rows,
+                  Json* notes) {
   const Bins coarse = collector.grid().coarse();
   const auto path = [&](NodeId node) { return TextOf(collector.PathOf(node)); };
   const auto name_in = [](NameTree& tree) {
@@ -151,7 +167,12 @@ Json TablesAsJson(Collector& collector, Json* notes) {
            Source{"users", &collector.users(), OwnRows(collector.users()),
                   name_in(collector.users()), OwnSeries},
        }) {
-    tables[source.name] = TableAsJson(source, coarse, collector.total(), notes);
+    std::vector<NodeId> nodes;
+    tables[source.name] =
+        TableAsJson(source, coarse, collector.total(), &nodes, notes);
+    if (source.series == &OwnSeries && source.tree == &files) {
+      *file_rows = std::move(nodes);
+    }
   }
   return tables;
 }
@@ -170,8 +191,11 @@ Json ErrorsAsJson(Collector& collector) {
   std::stable_sort(leaves.begin(), leaves.end(),
                    [&](NodeId a, NodeId b) { return count(a) > count(b); });
   Json rows = Json::array();
+  Json series = Json::array();
   uint64_t others = 0;
   size_t bytes_left = kMost * 60;
+  size_t points_left = kSeriesPoints;
+  const Bins coarse = collector.grid().coarse();
   for (const NodeId leaf : leaves) {
     // Errno, operation, command; less where it was folded.
     std::vector<std::string> names;
@@ -186,41 +210,12 @@ Json ErrorsAsJson(Collector& collector) {
     }
     bytes_left -= bytes;
     rows.push_back({names[0], names[1], names[2], count(leaf)});
+    series.push_back(
+        CountsAsJson(failures.at(leaf).series, coarse, &points_left));
   }
   return {{"rows", std::move(rows)},
+          {"series", std::move(series)},
           {"others", others + failures.at(0).folded.count}};
-}
-
-Json AccessAsJson(const Collector& collector) {
-  const AccessSums& access = collector.access();
-  Json result = {{"forgotten", access.not_followed()}};
-  for (const auto& [name, direction] :
-       {std::pair{"read", tally::Way::kRead},
-        std::pair{"write", tally::Way::kWrite}}) {
-    const AccessSums::OneWay& way = access.way(direction);
-    Json classes = Json::array();
-    for (size_t i = 0; i < tally::kAccessSteps; ++i) {
-      classes.push_back({tally::kAccessStepNames[i], way.by_step[i].count,
-                         way.by_step[i].bytes});
-    }
-    // Size from which on, count: powers of two.
-    Json sizes = Json::array();
-    for (size_t bits = 0; bits < way.by_size.size(); ++bits) {
-      if (way.by_size[bits] == 0) continue;
-      sizes.push_back(
-          {bits == 0 ? 0 : uint64_t{1} << (bits - 1), way.by_size[bits]});
-    }
-    Json common = Json::array();
-    for (const auto& [size, count] : access.CommonSizes(direction, 8)) {
-      common.push_back({size, count});
-    }
-    result[name] = {{"classes", std::move(classes)},
-                    {"sizes", std::move(sizes)},
-                    {"common", std::move(common)},
-                    {"unaligned", way.unaligned},
-                    {"other_sizes", way.other_sizes}};
-  }
-  return result;
 }
 
 // "ENOENT"; "" of what did not fail.
@@ -230,14 +225,27 @@ static std::string ErrorText(uint32_t error) {
   return name.empty() ? std::to_string(error) : std::string(name);
 }
 
-Json SlowestAsJson(const Collector& collector) {
+Json SlowestAsJson(const Collector& collector,
+                   const std::vector<SlowOperation>& slowest, size_t most_bytes,
+                   Json* notes) {
   const uint64_t origin = OriginOf(collector);
   Json rows = Json::array();
-  for (const SlowOperation& slow : collector.Slowest()) {
+  size_t bytes_left = most_bytes;
+  for (const SlowOperation& slow : slowest) {
+    const std::string path = TextOf(slow.path, 500);
+    const size_t bytes = 60 + EmbeddedBytes(path) + EmbeddedBytes(slow.comm);
+    if (bytes > bytes_left) {
+      notes->push_back(
+          "slowest operations: " + CountText(slowest.size() - rows.size()) +
+          " of those that were the slowest of a short time are "
+          "left out");
+      break;
+    }
+    bytes_left -= bytes;
     rows.push_back(
         {slow.real_ns == 0 ? Json(nullptr) : Json(Since(origin, slow.real_ns)),
          slow.time_ns, OpName(slow.op), ErrorText(slow.error), slow.pid,
-         TextOf(slow.comm, 100), TextOf(slow.path, 500)});
+         TextOf(slow.comm, 100), path});
   }
   return rows;
 }

@@ -29,6 +29,66 @@ Json RowAsJson(BinRow& row, const Bins& bins) {
   return numbers;
 }
 
+// Rows of cells that the page has, at most. Where there are more, neighbours
+// are joined.
+constexpr size_t kMostCells = 25'000;
+
+size_t CountCells(Collector& collector, const Bins& coarse, int joined) {
+  size_t cells = 0;
+  std::vector<bool> seen;
+  for (const std::unique_ptr<OpSums>& op : collector.ops()) {
+    if (op == nullptr) continue;
+    auto& rows = op->cells.rows();
+    for (size_t row = 0; row < rows.size(); ++row) {
+      // The first of those that are joined begins anew.
+      if ((row & ((size_t{1} << joined) - 1)) == 0)
+        seen.assign(coarse.size, false);
+      const auto& numbers = rows[row].Numbers(coarse);
+      for (size_t bin = 0; bin < numbers.size(); ++bin) {
+        if (numbers[bin] == 0 || seen[bin]) continue;
+        seen[bin] = true;
+        ++cells;
+      }
+    }
+  }
+  return cells;
+}
+
+// How many rows of cells are joined into one, as a power of two: as few as fit.
+int JoinedRows(Collector& collector, const Bins& coarse) {
+  int joined = 0;
+  constexpr int kMost =
+      tally::kHistogramBits - kCellShift;  // one a power of two
+  while (joined < kMost && CountCells(collector, coarse, joined) > kMostCells) {
+    ++joined;
+  }
+  return joined;
+}
+
+// Flat: bin, row, count; and so on; in order of rows.
+Json CellsAsJson(LatencyCells& cells, const Bins& coarse, int joined) {
+  Json flat = Json::array();
+  auto& rows = cells.rows();
+  std::vector<uint64_t> sums;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const auto& numbers = rows[row].Numbers(coarse);
+    sums.resize(coarse.size);
+    for (size_t bin = 0; bin < numbers.size(); ++bin) sums[bin] += numbers[bin];
+    const bool last =
+        row + 1 == rows.size() || (row + 1) >> joined != row >> joined;
+    if (!last) continue;
+    for (size_t bin = 0; bin < sums.size(); ++bin) {
+      if (sums[bin] == 0) continue;
+      for (const size_t number :
+           {bin, row >> joined, static_cast<size_t>(sums[bin])}) {
+        flat.push_back(number);
+      }
+      sums[bin] = 0;
+    }
+  }
+  return flat;
+}
+
 }  // namespace
 
 Json TimeAsJson(const Collector& collector) {
@@ -62,6 +122,9 @@ Json OperationsAsJson(Collector& collector) {
     return left.time_ns != right.time_ns ? left.time_ns > right.time_ns
                                          : left.count > right.count;
   });
+  const Bins coarse = collector.grid().coarse();
+  const int joined = JoinedRows(collector, coarse);
+  size_t points_left = kOpCount * TimeGrid::kMostBins;
   Json operations = Json::array();
   for (const size_t op : order) {
     OpSums& sums = *collector.ops()[op];
@@ -74,6 +137,8 @@ Json OperationsAsJson(Collector& collector) {
     row["p99_ns"] = sums.latency.Quantile(0.99);
     row["p999_ns"] = sums.latency.Quantile(0.999);
     row["bins"] = RowAsJson(sums.counts, collector.grid().fine());
+    row["series"] = SeriesAsJson(sums.series, coarse, &points_left);
+    row["cells"] = CellsAsJson(sums.cells, coarse, joined);
     Json latency = Json::array();
     const auto rows = LatencyRowsOf(sums.latency);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -112,7 +177,22 @@ Json LatencyAsJson(Collector& collector) {
       cells.push_back(numbers[bin]);
     }
   }
-  return {{"rows", std::move(rows)}, {"cells", std::move(cells)}};
+  Json cell_rows = Json::array();
+  const int shift = kCellShift + JoinedRows(collector, coarse);
+  size_t used = 0;
+  for (const std::unique_ptr<OpSums>& op : collector.ops()) {
+    if (op != nullptr) used = std::max(used, op->cells.rows().size());
+  }
+  // And where the last one ends.
+  const size_t most = tally::kHistogramBuckets >> kCellShift;
+  used = std::min(most, used + (size_t{1} << (shift - kCellShift)));
+  for (size_t row = 0; row << (shift - kCellShift) < used; ++row) {
+    cell_rows.push_back(
+        tally::HistogramLow(static_cast<uint16_t>(row << shift)));
+  }
+  return {{"rows", std::move(rows)},
+          {"cells", std::move(cells)},
+          {"cell_rows", std::move(cell_rows)}};
 }
 
 }  // namespace tracefs::report

@@ -3,6 +3,7 @@
 #include "tracefs/format/frame.h"
 #include "tracefs/headline/headline.h"
 #include "tracefs/report/document_parts.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs::report {
 namespace {
@@ -12,13 +13,27 @@ constexpr size_t kMostValueBytes = 8192;
 constexpr size_t kMostPropertyBytes = 100'000;
 constexpr size_t kMostTraces = 64;
 
+// As TextOf, but lines stay lines: a config has some.
+std::string LinesOf(std::string_view value) {
+  std::string text;
+  while (value.ends_with('\n')) value.remove_suffix(1);
+  for (size_t end = 0; end != value.npos; value.remove_prefix(end + 1)) {
+    end = value.find('\n');
+    text += (text.empty() ? "" : "\n") + TerminalText(value.substr(0, end));
+    if (end == value.npos) break;
+  }
+  return text;
+}
+
 Json TraceAsJson(const format::TraceReader& trace, size_t* bytes_left) {
   const format::ReadStats& stats = trace.stats();
   const format::TraceHeader& header = trace.description().header;
   Json properties = Json::array();
   size_t left_out = 0;
   for (const auto& [key, value] : header.properties) {
-    const std::string text = TextOf(value, kMostValueBytes);
+    const std::string text = value.size() > kMostValueBytes
+                                 ? TextOf(value, kMostValueBytes)
+                                 : LinesOf(value);
     const size_t bytes = EmbeddedBytes(text) + key.size();
     if (bytes > *bytes_left) {
       ++left_out;
@@ -112,7 +127,11 @@ Json VerdictAsJson(const Collector& collector,
                         {"what", finding.what},
                         {"command", TextOf(finding.command)}});
   }
-  return {{"sentences", text.sentences}, {"findings", std::move(findings)}};
+  const auto known = [](uint64_t ns) { return ns == 0 ? Json() : Json(ns); };
+  return {{"sentences", text.sentences},
+          {"elapsed_ns", known(text.elapsed_ns)},
+          {"covered_ns", known(text.covered_ns)},
+          {"findings", std::move(findings)}};
 }
 
 }  // namespace tracefs::report

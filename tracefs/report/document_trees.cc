@@ -2,6 +2,7 @@
 // nodes, a parent always before its children.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "tracefs/report/document_parts.h"
 #include "tracefs/report/units_text.h"
@@ -9,10 +10,15 @@
 namespace tracefs::report {
 namespace {
 
+constexpr size_t kMostTreePoints = 9'000;
+constexpr size_t kMostUses = 5'000;
+constexpr size_t kMostUsesOfFile = 40;
+
 // Those nodes of a tree that go into the document; the sums of the others are
 // with the nearest ancestor that does.
 struct Cut {
   std::vector<NodeId> nodes;
+  std::vector<size_t> place;    // by node: of itself or that ancestor
   std::vector<size_t> parents;  // by place in `nodes`
   std::vector<tally::Sums> folded;
   std::vector<uint64_t> folded_nodes;
@@ -40,6 +46,7 @@ Cut CutTree(const NameTree& tree, size_t most) {
   for (const NodeId node : cut.nodes) {
     cut.parents.push_back(place[tree.at(node).parent]);
   }
+  cut.place = std::move(place);
   return cut;
 }
 
@@ -78,6 +85,37 @@ Json Columns(const NameTree& tree, const Cut& cut) {
   return columns;
 }
 
+// What each node did itself, over time.
+Json SeriesOf(NameTree& tree, const Cut& cut, const Bins& coarse) {
+  size_t points_left = kMostTreePoints;
+  Json series = Json::array();
+  for (const NodeId node : cut.nodes) {
+    series.push_back(SeriesAsJson(tree.at(node).series, coarse, &points_left));
+  }
+  return series;
+}
+
+// What the processes did with one file, those that did most first; of each its
+// place.
+using Uses = std::vector<std::pair<size_t, tally::Sums>>;
+
+// Processes that are folded into one are one.
+void JoinUses(Uses* uses) {
+  std::ranges::sort(*uses, {}, [](const auto& use) { return use.first; });
+  size_t kept = 0;
+  for (size_t i = 0; i < uses->size(); ++i) {
+    if (kept != 0 && (*uses)[kept - 1].first == (*uses)[i].first) {
+      (*uses)[kept - 1].second.Add((*uses)[i].second);
+    } else {
+      (*uses)[kept++] = (*uses)[i];
+    }
+  }
+  uses->resize(kept);
+  std::ranges::stable_sort(*uses, std::greater(),
+                           [](const auto& use) { return use.second.count; });
+  if (uses->size() > kMostUsesOfFile) uses->resize(kMostUsesOfFile);
+}
+
 void Note(const char* panel, const NameTree& tree, const Cut& cut,
           Json* notes) {
   uint64_t folded = 0;
@@ -91,7 +129,8 @@ void Note(const char* panel, const NameTree& tree, const Cut& cut,
 
 }  // namespace
 
-Json TreeAsJson(Collector& collector, Json* notes) {
+Json TreeAsJson(Collector& collector, const std::vector<NodeId>& file_rows,
+                Json* notes) {
   const NameTree& files = collector.files();
   const auto name = [&](NodeId node) {
     return node == 0 ? std::string("/") : TextOf(files.NameOf(node), 300);
@@ -101,12 +140,15 @@ Json TreeAsJson(Collector& collector, Json* notes) {
   });
   Json columns = Columns(files, cut);
   for (const NodeId node : cut.nodes) columns["name"].push_back(name(node));
+  std::vector<Json> rows(files.size());
+  for (size_t i = 0; i < file_rows.size(); ++i) rows[file_rows[i]] = i;
+  for (const NodeId node : cut.nodes) columns["file"].push_back(rows[node]);
   Note("tree of files", files, cut, notes);
   return columns;
 }
 
 Json FlameAsJson(Collector& collector, Json* notes) {
-  const NameTree& flame = collector.flame();
+  NameTree& flame = collector.flame();
   const auto name = [&](NodeId node) {
     return node == 0 ? std::string("all") : TextOf(flame.NameOf(node), 200);
   };
@@ -115,13 +157,15 @@ Json FlameAsJson(Collector& collector, Json* notes) {
   });
   Json columns = Columns(flame, cut);
   for (const NodeId node : cut.nodes) columns["name"].push_back(name(node));
+  columns["series"] = SeriesOf(flame, cut, collector.grid().coarse());
   Note("flame graph", flame, cut, notes);
   return columns;
 }
 
-Json ProcessesAsJson(Collector& collector, Json* notes) {
-  const Processes& processes = collector.processes();
-  const NameTree& tree = processes.tree();
+Json ProcessesAsJson(Collector& collector, std::vector<size_t>* places,
+                     Json* notes) {
+  Processes& processes = collector.processes();
+  NameTree& tree = processes.tree();
   const uint64_t origin = OriginOf(collector);
   const auto name = [&](NodeId node) {
     return node == 0 ? std::string("all")
@@ -130,7 +174,7 @@ Json ProcessesAsJson(Collector& collector, Json* notes) {
   const auto command = [&](NodeId node) {
     return TextOf(processes.facts(node).command, 200);
   };
-  const Cut cut = CutToFit(tree, 3000, 220'000, [&](NodeId node) {
+  Cut cut = CutToFit(tree, 3000, 220'000, [&](NodeId node) {
     return EmbeddedBytes(name(node)) + EmbeddedBytes(command(node));
   });
   Json columns = Columns(tree, cut);
@@ -153,8 +197,44 @@ Json ProcessesAsJson(Collector& collector, Json* notes) {
                           : Json(""));
   }
   columns["recorded"] = processes.any_records();
+  columns["series"] = SeriesOf(tree, cut, collector.grid().coarse());
   Note("processes", tree, cut, notes);
+  *places = std::move(cut.place);
   return columns;
+}
+
+Json UsesAsJson(Collector& collector, const std::vector<NodeId>& file_rows,
+                const std::vector<size_t>& process_places) {
+  constexpr size_t kNoRow = SIZE_MAX;
+  std::vector<size_t> row_of(collector.files().size(), kNoRow);
+  for (size_t i = 0; i < file_rows.size(); ++i) row_of[file_rows[i]] = i;
+  std::vector<Uses> by_row(file_rows.size());
+  for (const FileUses::Use& use : collector.uses().uses()) {
+    const size_t row = row_of[use.file];
+    if (row == kNoRow) continue;
+    by_row[row].emplace_back(process_places[use.process],
+                             tally::Sums{.count = use.count,
+                                         .errors = use.errors,
+                                         .bytes = use.bytes,
+                                         .time_ns = use.time_ns});
+  }
+  Json flat = Json::array();
+  uint64_t listed = 0;
+  size_t uses = 0;
+  for (size_t row = 0; row < by_row.size() && uses < kMostUses; ++row) {
+    JoinUses(&by_row[row]);
+    for (const auto& [place, sum] : by_row[row]) {
+      if (uses++ >= kMostUses) break;
+      listed = tally::AddTo(listed, sum.count);
+      for (const uint64_t number : {uint64_t{row}, uint64_t{place}, sum.count,
+                                    sum.errors, sum.bytes, sum.time_ns}) {
+        flat.push_back(number);
+      }
+    }
+  }
+  const uint64_t all = collector.total().count;
+  const uint64_t left_out = all > listed ? all - listed : 0;
+  return {{"rows", std::move(flat)}, {"left_out", left_out}};
 }
 
 }  // namespace tracefs::report

@@ -8,7 +8,7 @@ namespace tracefs::report {
 namespace {
 
 constexpr NameTree::Limits kFlameLimits = {
-    .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 0};
+    .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 1 << 19};
 
 }  // namespace
 
@@ -35,7 +35,8 @@ uint32_t Flame::LineOf(const NameTree& tree, NodeId node,
 }
 
 void Flame::Add(const NameTree& commands, NodeId command, const NameTree& files,
-                NodeId file, Op op, const tally::Sums& what) {
+                NodeId file, Op op, const tally::Sums& what, uint64_t real_ns,
+                int shift) {
   // One after the other: where they stand depends on it.
   const uint32_t command_line = LineOf(commands, command, &command_lines_);
   const uint32_t file_line = LineOf(files, file, &file_lines_);
@@ -44,6 +45,8 @@ void Flame::Add(const NameTree& commands, NodeId command, const NameTree& files,
                            .command_line = command_line,
                            .file_line = file_line,
                            .op = op,
+                           .shift = shift,
+                           .real_ns = real_ns,
                            .what = what});
   if (batch_->steps.size() == kSteps || batch_->bytes.size() >= kBytes) {
     HandOn();
@@ -124,7 +127,13 @@ void Flame::Take(const Batch& batch) {
   for (const Step& step : batch.steps) {
     const NodeId* const known =
         recent_.Find(step.command, Index(step.op), step.file);
-    tree_.Add(known != nullptr ? *known : NodeOf(batch, step), step.what);
+    const NodeId node = known != nullptr ? *known : NodeOf(batch, step);
+    if (step.real_ns != 0) {
+      tree_.Add(node, step.what, step.real_ns, {.shift = step.shift});
+    } else {
+      tree_.Add(node, step.what);
+    }
+    if (tree_.HasTooManyPoints()) tree_.DropSeries();
     if (!tree_.IsFull()) continue;
     tree_.Fold();
     recent_.Clear();

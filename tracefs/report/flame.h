@@ -29,9 +29,11 @@ class Flame {
   Flame(const Flame&) = delete;
   Flame& operator=(const Flame&) = delete;
 
-  // An operation of that command on that file, by nodes of their trees.
+  // An operation of that command on that file, by nodes of their trees, at that
+  // time (0: not known), with bins of 1 << `shift` ns, never less than before.
   void Add(const NameTree& commands, NodeId command, const NameTree& files,
-           NodeId file, Op op, const tally::Sums& what);
+           NodeId file, Op op, const tally::Sums& what, uint64_t real_ns,
+           int shift);
   // Nodes of the trees have other numbers from now on.
   void Renumber();
   // What came of all; nothing more is added.
@@ -44,6 +46,8 @@ class Flame {
     uint32_t command_line = 0;  // in lines
     uint32_t file_line = 0;
     Op op{};
+    int shift = 0;
+    uint64_t real_ns = 0;
     tally::Sums what;
   };
   // Operations on their way, with the names they need: trees grow meanwhile.

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/report/page_parts.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
 #include "tracefs/report/web_files.h"
@@ -25,14 +26,12 @@ std::string SourceOf(std::string_view text) {
   return "'sha256-" + base64 + "'";
 }
 
-std::string Element(std::string_view tag, std::string_view text) {
-  const std::string name(tag);
-  return "<" + name + ">" + XmlText(text) + "</" + name + ">";
-}
+// How long operations took: of what took nothing at all no time is known.
+std::string TookText(uint64_t ns) { return ns == 0 ? "-" : SpanText(ns); }
 
 // The end of a table that shows the first ones of `rows`.
 std::string EndOfStaticRows(const Json& rows) {
-  std::string html = "</tbody></table>";
+  std::string html = "</tbody></table></div>";
   if (rows.size() > kStaticRows) {
     html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
             " of " + std::to_string(rows.size()) +
@@ -44,7 +43,8 @@ std::string EndOfStaticRows(const Json& rows) {
 // A table of the document: its first rows.
 std::string StaticTable(const Json& table, std::string_view what) {
   std::string html =
-      "<table><thead><tr><th scope=\"col\">" + XmlText(what) + "</th>";
+      "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">" +
+      XmlText(what) + "</th>";
   for (const char* head :
        {"ops", "errors", "read", "written", "time", "longest"}) {
     html += "<th scope=\"col\">" + std::string(head) + "</th>";
@@ -58,7 +58,7 @@ std::string StaticTable(const Json& table, std::string_view what) {
     };
     for (const std::string& text :
          {CountText(number(0)), CountText(number(1)), SizeText(number(2)),
-          SizeText(number(3)), SpanText(number(4)), SpanText(number(5))}) {
+          SizeText(number(3)), TookText(number(4)), TookText(number(5))}) {
       html += Element("td", text);
     }
     html += "</tr>";
@@ -78,7 +78,7 @@ std::string StaticTable(const Json& table, std::string_view what) {
 
 std::string StaticOperations(const Json& document) {
   std::string html =
-      "<table><thead><tr><th scope=\"col\">operation</th>"
+      "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">operation</th>"
       "<th scope=\"col\">ops</th><th scope=\"col\">errors</th>"
       "<th scope=\"col\">time</th><th scope=\"col\">p50</th>"
       "<th scope=\"col\">p99</th><th scope=\"col\">longest</th></tr></thead>"
@@ -87,17 +87,17 @@ std::string StaticOperations(const Json& document) {
     html += "<tr><th scope=\"row\">" + XmlText(op["op"].get<std::string>()) +
             "</th>" + Element("td", CountText(NumberAt(op, "count"))) +
             Element("td", CountText(NumberAt(op, "errors"))) +
-            Element("td", SpanText(NumberAt(op, "time_ns"))) +
-            Element("td", SpanText(NumberAt(op, "p50_ns"))) +
-            Element("td", SpanText(NumberAt(op, "p99_ns"))) +
-            Element("td", SpanText(NumberAt(op, "longest_ns"))) + "</tr>";
+            Element("td", TookText(NumberAt(op, "time_ns"))) +
+            Element("td", TookText(NumberAt(op, "p50_ns"))) +
+            Element("td", TookText(NumberAt(op, "p99_ns"))) +
+            Element("td", TookText(NumberAt(op, "longest_ns"))) + "</tr>";
   }
-  return html + "</tbody></table>";
+  return html + "</tbody></table></div>";
 }
 
 // Rows of texts and numbers as they are.
 std::string StaticRows(const Json& rows, std::span<const char* const> heads) {
-  std::string html = "<table><thead><tr>";
+  std::string html = "<div class=\"scroll\"><table><thead><tr>";
   for (const char* head : heads) {
     html += "<th scope=\"col\">" + std::string(head) + "</th>";
   }
@@ -114,7 +114,7 @@ std::string StaticRows(const Json& rows, std::span<const char* const> heads) {
     }
     html += "</tr>";
   }
-  return html + "</tbody></table>";
+  return html + "</tbody></table></div>";
 }
 
 // What one driver counted.
@@ -126,7 +126,7 @@ std::string StaticCounted(const Json& table) {
                      Element("p", CountText(table["sum"][0].get<uint64_t>()) +
                                       " operations in " +
                                       SpanText(NumberAt(table, "length_ns"))) +
-                     "<table><thead><tr>";
+                     "<div class=\"scroll\"><table><thead><tr>";
   const size_t keys = std::max<size_t>(1, table["by"].size());
   const auto text_head = [&](const std::string& head) {
     html += "<th scope=\"col\" class=\"text\">" + XmlText(head) + "</th>";
@@ -162,34 +162,6 @@ std::string StaticCounted(const Json& table) {
   return html + EndOfStaticRows(table["rows"]);
 }
 
-std::string Traces(const Json& document) {
-  std::string html;
-  for (const Json& trace : document["traces"]) {
-    const bool complete = trace["complete"].get<bool>();
-    html += "<h3>" + XmlText(trace["name"].get<std::string>()) + "</h3><dl>";
-    const auto row = [&](std::string_view key, std::string_view text) {
-      html += Element("dt", key) + Element("dd", text);
-    };
-    row("complete", complete ? "yes" : "no");
-    for (const char* part : {"lost", "damage"}) {
-      for (const auto& [reason, count] : trace[part].items()) {
-        row(reason, CountText(count.get<uint64_t>()));
-      }
-    }
-    if (!trace["final"].get<bool>() && !trace["snapshot"].get<bool>()) {
-      row("end",
-          "the trace does not say how it ended: it was cut, or is still "
-          "being written");
-    }
-    row("visibility", trace["visibility"].get<std::string>());
-    if (trace["invisible"] != "") {
-      row("not visible", trace["invisible"].get<std::string>());
-    }
-    html += "</dl>";
-  }
-  return html;
-}
-
 std::string Configuration(const Json& document) {
   std::string html;
   for (const Json& trace : document["traces"]) {
@@ -220,6 +192,7 @@ bool HasOperations(const Json& document) {
 struct Panel {
   const char* id;
   const char* title;
+  const char* link;  // the title, as short as it can be
   const char* caption;
   // What it has without scripts, below its picture.
   std::string (*still)(const Json& document) = nullptr;
@@ -228,10 +201,9 @@ struct Panel {
 };
 
 constexpr Panel kPanels[] = {
-    {"timeline", "Over time",
-     "Operations a second by kind. Drag over it, or use the arrow keys, to "
-     "choose a time: the panels below then show that time alone, as far as "
-     "they say so.",
+    {"timeline", "Over time", "Over time",
+     "Drag over it, or use the arrow keys, to choose a time: all panels then "
+     "show that time alone.",
      [](const Json& document) -> std::string {
        if (document["timeline"]["counted"].empty()) return "";
        return "<p class=\"small\">What was counted is known by its periods "
@@ -242,20 +214,19 @@ constexpr Panel kPanels[] = {
        return HasOperations(document) ||
               NumberAt(document["time"], "bins") != 0;
      }},
-    {"operations", "Operations",
+    {"operations", "Operations", "Operations",
      "Each kind of operation: how many, how many failed, how long they took. "
      "p99: 99 of 100 took no longer (within 0.8 %).",
      &StaticOperations},
-    {"latency", "Latency over time",
+    {"latency", "Latency over time", "Latency",
      "How many operations took how long, and when."},
-    {"directories", "Places over time",
+    {"directories", "Places over time", "Places",
      "Operations in each directory (or of each file, command) over time.",
      [](const Json& document) {
        return StaticTable(document["tables"]["directories"], "directory");
      }},
-    {"files", "Files, directories, users, commands",
-     "What was worked on and by whom. Titles of columns sort. Of a chosen "
-     "time, only rows whose times are kept are shown.",
+    {"files", "Files, directories, users, commands", "Files",
+     "What was worked on and by whom. Titles of columns sort.",
      [](const Json& document) {
        std::string html;
        for (const char* name : {"files", "extensions", "commands", "users"}) {
@@ -264,31 +235,33 @@ constexpr Panel kPanels[] = {
        }
        return html;
      }},
-    {"tree", "Directories by size of work",
+    {"tree", "Directories by size of work", "Sizes",
      "Each box is a directory or a file within the one around it; its area is "
      "the time spent on it, with all that is in it. Colours tell levels "
      "apart."},
-    {"processes", "Processes",
+    {"processes", "Processes", "Processes",
      "Which process started which, when each one lived and what it did. A bar "
-     "with an open end: it was not seen to end."},
-    {"access", "Access patterns",
+     "with a dashed edge: it was not seen to end."},
+    {"access", "Access patterns", "Access",
      "Where a read or write goes, seen from the one before it in the same open "
      "file: first, consecutive, forward (a gap), backward."},
-    {"errors", "Errors", "Operations that failed, by reason, kind and command.",
+    {"errors", "Errors", "Errors",
+     "Operations that failed, by reason, kind and command.",
      [](const Json& document) {
        static constexpr const char* kHeads[] = {"error", "operation", "command",
                                                 "ops"};
        return StaticRows(document["errors"]["rows"], kHeads);
      }},
-    {"flame", "Command, path, operation",
+    {"flame", "Command, path, operation", "Flame",
      "Width is time spent below that command, path or operation."},
-    {"slowest", "Slowest operations", "Those that took longest, one by one.",
+    {"slowest", "Slowest operations", "Slowest",
+     "Those that took longest, one by one.",
      [](const Json& document) {
        static constexpr const char* kHeads[] = {
            "began (ns)", "took (ns)", "op", "error", "pid", "command", "path"};
        return StaticRows(document["slowest"], kHeads);
      }},
-    {"counted", "Counted",
+    {"counted", "Counted", "Counted",
      "What tracers counted instead of recording it, as their configuration "
      "asks: a table for each aggregate driver. \"other keys\": what was not "
      "kept apart.",
@@ -300,7 +273,7 @@ constexpr Panel kPanels[] = {
        return html;
      },
      [](const Json& document) { return !document["counted"].empty(); }},
-    {"configuration", "Configuration and machine",
+    {"configuration", "Configuration and machine", "Machine",
      "What the traces say of themselves.", &Configuration,
      [](const Json&) { return true; }},
 };
@@ -336,89 +309,27 @@ std::string Head(const Json& document) {
 }
 
 std::string Opening(const Json& document) {
-  const Json& time = document["time"];
   std::string html =
       "<body>\n<a class=\"skip\" href=\"#summary\">To the "
       "summary</a>\n<header>" +
-      Element("h1", document["title"].get<std::string>());
-  std::string when;
-  if (time.contains("origin")) {
-    when = time["origin"].get<std::string>() + ", " +
-           SpanText(NumberAt(time, "length_ns"));
-  }
-  for (const auto& [key, word] :
-       {std::pair{"filter", "only "}, std::pair{"from", "from "},
-        std::pair{"to", "to "}}) {
-    const std::string text = document["asked"][key];
-    if (!text.empty()) when += (when.empty() ? "" : "; ") + (word + text);
-  }
-  html +=
-      "<p class=\"small\">" + XmlText(when) + "</p><nav aria-label=\"Panels\">";
-  html += "<a href=\"#summary\">Summary</a>";
+      Element("h1", document["title"].get<std::string>()) +
+      "<p class=\"small when\">" + XmlText(WhenText(document)) +
+      "</p><div class=\"sticky\"><nav aria-label=\"Panels\">";
   for (const Panel& panel : kPanels) {
     if (!panel.is_there(document)) continue;
-    html +=
-        "<a href=\"#" + std::string(panel.id) + "\">" + panel.title + "</a>";
+    html += "<a href=\"#" + std::string(panel.id) + "\">" + panel.link + "</a>";
   }
-  return html + "</nav><div id=\"tools\" hidden></div></header>\n<main>\n";
+  return html +
+         "</nav><div id=\"tools\" hidden></div></div></header>\n<main>\n"
+         "<section id=\"summary\" aria-label=\"Summary\">" +
+         Tiles(document) + "</section>\n";
 }
 
-std::string VerdictText(const Json& verdict) {
-  std::string html = "<p class=\"verdict\">" +
-                     XmlText(verdict["sentences"].get<std::string>()) + "</p>";
-  if (verdict["findings"].empty()) return html;
-  html +=
-      "<table class=\"findings\"><caption>What could be saved, at most"
-      "</caption><thead><tr><th>time</th><th>ops</th><th>what</th><th>more"
-      "</th></tr></thead><tbody>";
-  for (const Json& finding : verdict["findings"]) {
-    html += "<tr>" + Element("td", SpanText(NumberAt(finding, "time_ns"))) +
-            Element("td", CountText(NumberAt(finding, "count"))) +
-            Element("td", finding["what"].get<std::string>()) + "<td>" +
-            Element("code", finding["command"].get<std::string>()) +
-            "</td></tr>";
-  }
-  return html + "</tbody></table>";
-}
-
-std::string SummarySection(const Json& document) {
-  std::string html = "<section id=\"summary\"><h2>Summary</h2>" +
-                     VerdictText(document["verdict"]) + "<ul class=\"says\">";
-  for (const Json& sentence : document["summary"]) {
-    html += "<li class=\"" + sentence["level"].get<std::string>() + "\">" +
-            XmlText(sentence["text"].get<std::string>()) + "</li>";
-  }
-  html += "</ul>";
-  const bool complete =
-      NumberAt(document["losses"], "incomplete_traces") == 0 &&
-      NumberAt(document["losses"], "operations") == 0;
-  html += "<div id=\"completeness\" class=\"" +
-          std::string(complete ? "box" : "box alarm") +
-          "\"><h3>What is missing, and what cannot be seen</h3><p>" +
-          (complete ? "Nothing that was to be recorded is missing."
-                    : "Something that was to be recorded is missing.") +
-          "</p>" + Traces(document);
-  const Json& totals = document["totals"];
-  const auto tell = [&](const char* key, const char* text) {
-    if (const uint64_t count = NumberAt(totals, key)) {
-      html += Element("p", CountText(count) + text);
-    }
-  };
-  tell("inferred",
-       " operations were done by the kernel for a process that can "
-       "only be inferred; they count for no process.");
-  tell("untimed", " operations have no time: they are in sums, not over time.");
-  tell("before",
-       " operations were told before they ran; they count only where "
-       "they were told again.");
-  if (!document["notes"].empty()) {
-    html += "<h3>What was summed up to keep this page small</h3><ul>";
-    for (const Json& note : document["notes"]) {
-      html += Element("li", note.get<std::string>());
-    }
-    html += "</ul>";
-  }
-  return html + "</div></section>\n";
+std::string PanelSection(const Panel& panel, const Json& document) {
+  return "<section id=\"" + std::string(panel.id) + "\">" +
+         Element("h2", panel.title) + "<p class=\"caption\">" +
+         XmlText(panel.caption) + "</p><div class=\"body\">" +
+         Body(panel, document) + "</div></section>\n";
 }
 
 }  // namespace
@@ -427,14 +338,15 @@ std::string_view PictureStyle() { return kPictureStyle; }
 
 std::string MakePage(const Json& document) {
   std::string html = Head(document) + Opening(document);
-  html += SummarySection(document);
+  // The time comes first; what it says of it next.
+  std::string sections;
   for (const Panel& panel : kPanels) {
-    if (!panel.is_there(document)) continue;
-    html += "<section id=\"" + std::string(panel.id) + "\">" +
-            Element("h2", panel.title) + "<p class=\"caption\">" +
-            XmlText(panel.caption) + "</p><div class=\"body\">" +
-            Body(panel, document) + "</div></section>\n";
+    if (panel.is_there(document)) sections += PanelSection(panel, document);
+    if (&panel == &kPanels[0]) {
+      sections += Findings(document);
+    }
   }
+  html += sections;
   html += "</main>\n<footer class=\"small\">" +
           XmlText(document["generator"].get<std::string>()) +
           "</footer>\n<script type=\"application/json\" id=\"data\">";

@@ -184,11 +184,11 @@ void Processes::Take(const ProcessRecord& record, size_t trace) {
   Of(trace).Take(record);
 }
 
-void Processes::KeepBounded() {
+std::vector<NodeId> Processes::KeepBounded() {
   if (tree_.HasTooManyPoints()) tree_.DropSeries();
   // Pids of processes that are long gone are forgotten with their nodes.
-  if (!tree_.IsFull()) return;
-  const std::vector<NodeId> now = tree_.Fold();
+  if (!tree_.IsFull()) return {};
+  std::vector<NodeId> now = tree_.Fold();
   std::vector<Facts> facts(tree_.size());
   std::vector<bool> taken(tree_.size());
   std::vector<bool> folded(now.size());
@@ -215,6 +215,7 @@ void Processes::KeepBounded() {
   };
   again(&unknown_, "(callers not recorded)");
   again(&inferred_, "(callers only inferred)");
+  return now;
 }
 
 }  // namespace tracefs::report

@@ -45,8 +45,9 @@ class Processes {
     tree_.Add(node, what, ns, coarse);
   }
   void Add(NodeId node, const tally::Sums& what) { tree_.Add(node, what); }
-  // To be called between operations.
-  void KeepBounded();
+  // To be called between operations. If nodes have other numbers from now on,
+  // these, as NameTree::Fold has them.
+  std::vector<NodeId> KeepBounded();
 
   NameTree& tree() { return tree_; }
   const NameTree& tree() const { return tree_; }

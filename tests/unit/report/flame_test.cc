@@ -35,7 +35,7 @@ class FlameTest : public testing::Test {
       expected += '|' + part + (&part == &path.back() ? "" : "/");
     }
     flame_.Add(*commands_, commands_->Child(0, command), *files_, file, op,
-               what);
+               what, 0, 0);
     expected_[expected + '|' + std::string(OpName(op))].Add(what);
   }
 

@@ -33,13 +33,19 @@ const format = {
     if (ns < 7200e9) return format.cut(ns, 60e9, 'min');
     return format.cut(ns, 3600e9, 'h');
   },
+  // How long operations took: of what took nothing at all no time is known.
+  took: (ns) => (ns ? format.time(ns) : '-'),
+  share: (part, all) => {
+    const percent = 100 * part / all;
+    return percent > 0 && percent < 0.1 ? 'less than 0.1 %' : `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;
+  },
   since: (ns) => (ns === null ? '-' : `${ns < 0 ? '-' : '+'}${format.time(Math.abs(ns))}`),
   text: (value) => (value === null ? '-' : String(value)),
 };
 
 // What can be measured of everything: its key in the data, its name, its form.
 const measures = {
-  time_ns: {name: 'time', form: format.time},
+  time_ns: {name: 'time', form: format.took},
   count: {name: 'operations', form: format.count},
   bytes: {name: 'bytes', form: format.bytes},
   errors: {name: 'errors', form: format.count},
@@ -52,6 +58,8 @@ const letterWidth = (letter) => {
   if ("ijlI.,:;'|!/()[] -ftr".includes(letter)) return 4.4;
   return letter >= 'A' && letter <= 'Z' ? 7.8 : 7;
 };
+// Arguments that go over several lines, in one.
+const oneLine = (text) => text.replace(/\\(.)/g, (all, letter) => (letter === 'n' ? '\u21b5' : all));
 const textWidth = (text) => [...text].reduce((sum, letter) => sum + letterWidth(letter), 0);
 const shorten = (text, room) => {
   if (textWidth(text) <= room) return text;

@@ -2,7 +2,10 @@
 
 const stills = new Map();  // what panels had without scripts
 
+let printing = false;
+
 const render = () => {
+  measureRoom(printing);
   const open = new Set([...document.querySelectorAll('details[open]')].map((it) => it.closest('section').id));
   for (const [id, draw] of Object.entries(panels)) {
     const host = document.querySelector(`#${id} > .body`);
@@ -22,10 +25,12 @@ const render = () => {
     heading.querySelector('a')?.remove();
     heading.append(make('a', {href: fragment(id), 'aria-label': `link to this view of ${id}`, class: 'small'}, ' #'));
   }
+  drawTiles();
   const time = chosenTime();
   const told = document.getElementById('chosen');
   told.textContent = time ? `${format.since(Math.max(0, time[0]))} to ${format.since(time[1])}` : 'the whole time';
   document.getElementById('all-time').hidden = !time;
+  document.body.classList.toggle('of-time', Boolean(time));
 };
 
 const tools = () => {
@@ -52,5 +57,21 @@ addEventListener('hashchange', () => {
   render();
 });
 if (state.panel) document.getElementById(state.panel)?.scrollIntoView();
-addEventListener('beforeprint', () => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
+// Printed is what the panels have now, with nothing folded, at the width of a sheet.
+const print = (now) => {
+  printing = now;
+  render();
+  if (now) document.querySelectorAll('details').forEach((it) => { it.open = true; });
+};
+addEventListener('beforeprint', () => print(true));
+addEventListener('afterprint', () => print(false));
+let resized = 0;
+addEventListener('resize', () => {
+  clearTimeout(resized);
+  const before = room.width;
+  resized = setTimeout(() => {
+    measureRoom(printing);
+    if (room.width !== before) render();
+  }, 150);
+});
 document.documentElement.dataset.ready = '1';

@@ -4,8 +4,8 @@
 const data = JSON.parse(document.getElementById('data').textContent);
 
 const defaults = {
-  q: '', from: '', to: '', timeline: 'count', places: 'directories', heat: 'count',
-  tree: 'time_ns', root: '0', flame: 'time_ns', top: '0', table: 'files',
+  q: '', from: '', to: '', zoom: '', scale: 'auto', timeline: 'count', op: '', places: 'directories', heat: 'count',
+  tree: 'time_ns', root: '0', flame: 'time_ns', top: '0', table: 'files', file: '', process: '', idle: '',
   sort: 'time_ns', up: '',
 };
 const state = {panel: '', ...defaults};
@@ -43,17 +43,25 @@ const chosenBins = () => {
   const end = Math.min(Math.max(Math.floor(Number(state.to)) || 0, first + 1), bins);
   return [first, end];
 };
+// What the timeline shows, as coarse bins: all, or what it was zoomed to.
+const zoomedBins = () => {
+  const {coarse_bins: bins} = data.time;
+  const [from, to] = state.zoom.split('-').map((word) => Math.floor(Number(word)));
+  return state.zoom !== '' && from >= 0 && to > from && to <= bins ? [from, to] : null;
+};
 const binTime = (bin) => data.time.coarse_begin_ns + bin * data.time.coarse_bin_ns;
 // The same as times since the first operation.
 const chosenTime = () => {
   const bins = chosenBins();
   return bins && [binTime(bins[0]), binTime(bins[1])];
 };
-// Fine bins of the chosen time.
-const chosenFine = () => {
-  const time = chosenTime();
-  if (!time) return [0, data.time.bins];
+// Fine bins of a time that begins and ends with coarse ones, and of the chosen one.
+const fineBins = (time) => {
   const at = (ns) => Math.round((ns - data.time.begin_ns) / data.time.bin_ns);
   return [Math.max(0, at(time[0])), Math.min(data.time.bins, at(time[1]))];
+};
+const chosenFine = () => {
+  const time = chosenTime();
+  return time ? fineBins(time) : [0, data.time.bins];
 };
 const matches = (text) => state.q === '' || text.toLowerCase().includes(state.q.toLowerCase());

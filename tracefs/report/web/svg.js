@@ -21,26 +21,49 @@ const titled = (element, text) => {
   return element;
 };
 
+// Pictures are as wide as the page, so that their letters have one size.
+const kPrintWidth = 720;
+const room = {width: 960, right: 950};
+const measureRoom = (print) => {
+  const main = document.querySelector('main');
+  const style = getComputedStyle(main);
+  const inner = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  room.width = print ? kPrintWidth : Math.round(Math.min(1600, Math.max(320, inner)));
+  room.right = room.width - 10;
+};
+// Where the names beside a picture end, and it begins.
+const namesWidth = () => Math.round(Math.min(270, room.width * 0.34));
+
 const picture = (width, height, label) =>
   shape('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label});
 
-const kWidth = 960;
-const kRight = 950;
+// A legend from `left` on, in as many lines as it needs; returns how high it is.
+const drawLegend = (svg, left, items) => {
+  let x = left, y = 2;
+  for (const [name, style] of items) {
+    const width = 30 + textWidth(name);
+    if (x + width > room.width && x > left) { x = left; y += 16; }
+    svg.append(shape('rect', {x, y, width: 10, height: 10, class: style}), shape('text', {x: x + 14, y: y + 9}, shorten(name, room.width - x - 20)));
+    x += width;
+  }
+  return y + 20;
+};
 
-// From the chosen time to places from left to right.
-const timeScale = (left) => {
-  const [begin, end] = chosenTime() || [0, Math.max(1, data.time.length_ns)];
-  const x = (ns) => left + Math.min(1, Math.max(0, (ns - begin) / (end - begin))) * (kRight - left);
-  return {left, begin, end, x, ns: (at) => begin + (at - left) / (kRight - left) * (end - begin)};
+// From times to places from left to right: those of the chosen time, if not others are given.
+const timeScale = (left, span) => {
+  const [begin, end] = span || chosenTime() || [0, Math.max(1, data.time.length_ns)];
+  const x = (ns) => left + Math.min(1, Math.max(0, (ns - begin) / (end - begin))) * (room.right - left);
+  return {left, begin, end, x, ns: (at) => begin + (at - left) / (room.right - left) * (end - begin)};
 };
 
 const timeAxis = (svg, scale, y) => {
-  svg.append(shape('path', {d: `M${scale.left} ${y}H${kRight}`, class: 'axis'}));
-  const step = roundTimeStep(scale.end - scale.begin, 10);
+  svg.append(shape('path', {d: `M${scale.left} ${y}H${room.right}`, class: 'axis'}));
+  const most = Math.max(2, Math.min(10, Math.floor((room.right - scale.left) / 85)));
+  const step = roundTimeStep(scale.end - scale.begin, most);
   for (const ns of multiples(scale.begin, scale.end, step)) {
     const x = scale.x(ns), text = `${ns > 0 ? '+' : ''}${tickTime(ns, step)}`;
     svg.append(shape('path', {d: `M${x} ${y}v4`, class: 'axis'}),
-      shape('text', {x, y: y + 16, 'text-anchor': x + textWidth(text) / 2 > kWidth ? 'end' : 'middle'}, text));
+      shape('text', {x, y: y + 16, 'text-anchor': x + textWidth(text) / 2 > room.width ? 'end' : 'middle'}, text));
   }
 };
 

@@ -18,11 +18,14 @@ const csvText = (columns, rows) =>
 
 // columns: {key, name, form}; those without a form are texts. options: `name`,
 // `panel`, `label` (how it is called), `other` (the last line: sums of what is
-// not in rows), `note`, `narrow` (no wider than what is in it).
+// not in rows), `note`, `narrow` (no wider than what is in it), `always` (rows
+// without names, which no search finds), `open` (the key
+// of the state that has the name of the row that is open) and `inside` (makes
+// what is shown below that one).
 const drawTable = (host, columns, rows, options) => {
   const place = Math.max(0, columns.findIndex(({key}) => key === state.sort));
   const column = columns[place];
-  const chosen = rows.filter((row) => row.some((cell) => typeof cell === 'string' && matches(cell)) || state.q === '');
+  const chosen = rows.filter((row) => options.always || state.q === '' || row.some((cell) => typeof cell === 'string' && matches(cell)));
   const sign = (state.up === '1' ? 1 : -1) * (column.form ? 1 : -1);
   const sorted = columns.some(({key}) => key === state.sort)
     ? [...chosen].sort((a, b) => (a[place] < b[place] ? -sign : a[place] > b[place] ? sign : 0)) : chosen;
@@ -42,13 +45,22 @@ const drawTable = (host, columns, rows, options) => {
     row.forEach((cell, i) => {
       const form = columns[i].form;
       const text = cell === null || cell === undefined ? '-' : form ? form(cell) : String(cell);
-      line.append(i === 0 ? make('th', {scope: 'row', class: form ? 'number' : false}, text) : make('td', {class: form ? false : 'text'}, text));
+      const opens = i === 0 && options.open && !style;
+      line.append(i === 0 ? make('th', {scope: 'row', class: form ? 'number' : false}, opens ? rowButton(options, text) : text) :
+        make('td', {class: form ? false : 'text'}, text));
     });
     return line;
   };
   const most = shownRows.get(options.name) || 50;
-  const body = make('tbody', {}, ...sorted.slice(0, most).map((row) => cells(row)));
+  const body = make('tbody');
+  for (const row of sorted.slice(0, most)) {
+    body.append(cells(row));
+    if (options.open && state[options.open] === row[0]) {
+      body.append(make('tr', {class: 'inside'}, make('td', {colspan: columns.length}, options.inside(row[0]))));
+    }
+  }
   if (options.other && state.q === '') body.append(cells(options.other, 'others'));
+  if (!body.childNodes.length) body.append(make('tr', {class: 'nothing'}, make('td', {colspan: columns.length}, state.q === '' ? 'Nothing then.' : 'Nothing has that in its name.')));
   const bar = make('div', {class: 'bar'},
     make('span', {role: 'status'}, `${format.count(sorted.length)} of ${format.count(rows.length)} rows`),
     make('button', {class: 'do', onclick: () => download(`${options.name}.csv`, 'text/csv', csvText(columns, sorted))}, 'CSV'));
@@ -62,6 +74,13 @@ const drawTable = (host, columns, rows, options) => {
     make('table', {'data-table': options.name, 'aria-label': options.label || options.name, class: options.narrow ? 'narrow' : false}, make('thead', {}, head), body)));
 };
 
+// Opens its row, and closes it.
+const rowButton = (options, name) => {
+  const isOpen = state[options.open] === name;
+  return make('button', {class: 'row', 'aria-expanded': isOpen ? 'true' : 'false',
+    onclick: () => change(options.panel, {[options.open]: isOpen ? '' : name})}, name);
+};
+
 const metricColumns = (name) => [
   {key: 'name', name},
   {key: 'count', name: 'ops', form: format.count},
@@ -69,39 +88,49 @@ const metricColumns = (name) => [
   {key: 'bytes', name: 'bytes', form: format.bytes},
   {key: 'read', name: 'read', form: format.bytes},
   {key: 'written', name: 'written', form: format.bytes},
-  {key: 'time_ns', name: 'time', form: format.time},
-  {key: 'longest_ns', name: 'longest', form: format.time},
+  {key: 'time_ns', name: 'time', form: format.took},
+  {key: 'longest_ns', name: 'longest', form: format.took},
 ];
 // A row of the data, [name, count, errors, read, written, time, longest, bytes].
 const metricRow = ([name, count, errors, read, written, time, longest, bytes]) =>
   [name, count, errors, bytes, read, written, time, longest];
 
-// Rows of a table of the data for the chosen time. Exact: times are chosen by
-// the bins that rows have.
-const rowsOfTime = (table, [first, end]) => {
-  const rows = [];
+// Of a time no more is known than this.
+const timeColumns = (name) => metricColumns(name).filter(({key}) => !['read', 'written', 'longest_ns'].includes(key));
+
+// Rows of a table of the data for the chosen time, and the last line.
+const rowsOfTime = (table, bins) => {
+  const rows = [], sums = [];
+  let without = 0;
   table.series.forEach((series, i) => {
-    if (series === null) return;
-    const sum = [0, 0, 0, 0];
-    for (let p = 0; p < series.length; p += 5) {
-      if (series[p] < first || series[p] >= end) continue;
-      for (let m = 0; m < 4; ++m) sum[m] += series[p + 1 + m];
-    }
-    if (sum[0] !== 0) rows.push([table.rows[i][0], sum[0], sum[1], sum[2], null, null, sum[3], null]);
+    const sum = sumOfSeries(series, bins);
+    if (sum === null) { ++without; return; }
+    if (sum.count === 0) return;
+    sums.push(sum);
+    rows.push([table.rows[i][0], sum.count, sum.errors, sum.bytes, sum.time_ns]);
   });
-  return rows;
+  without += table.rows.length - table.series.length + table.left_out;
+  const rest = restOf(totalsOfTime(bins), sums);
+  return {rows, other: without ? ['others', rest.count, rest.errors, rest.bytes, rest.time_ns] : null, without};
 };
+const withoutBins = (without) => (without ? `of the chosen time; others: ${format.count(without)} whose times are not kept apart` : 'of the chosen time');
 
 const singular = {files: 'file', directories: 'directory', extensions: 'extension', commands: 'command', users: 'user'};
 
 const drawNames = (host) => {
-  const table = data.tables[state.table] || data.tables.files;
+  const kind = data.tables[state.table] ? state.table : 'files';
+  const table = data.tables[kind];
   const bins = chosenBins();
-  host.append(make('div', {class: 'bar'}, select('Show', state.table,
-    Object.keys(data.tables).map((name) => [name, name]), (name) => change('files', {table: name}))));
+  host.append(make('div', {class: 'bar'}, select('Show', kind,
+    Object.keys(data.tables).map((name) => [name, name]), (name) => change('files', {table: name, file: ''}))));
+  const links = kind === 'files' ? {open: 'file', inside: usersOfFile} : kind === 'commands' ? {open: 'file', inside: filesOfCommand} : {};
+  if (bins) {
+    const {rows, other, without} = rowsOfTime(table, bins);
+    drawTable(host, timeColumns(singular[kind]), rows, {name: kind, panel: 'files', other, note: withoutBins(without), ...links});
+    return;
+  }
   const other = ['others', ...metricRow([0, ...table.other]).slice(1)];
-  drawTable(host, metricColumns(singular[state.table] || state.table), bins ? rowsOfTime(table, bins) : table.rows.map(metricRow), {
-    name: state.table, panel: 'files', other: !bins && table.left_out ? other : null,
-    note: bins ? 'of the chosen time; only rows whose times are kept' : '',
+  drawTable(host, metricColumns(singular[kind]), table.rows.map(metricRow), {
+    name: kind, panel: 'files', other: table.left_out ? other : null, note: links.open ? 'a name opens who used it' : '', ...links,
   });
 };

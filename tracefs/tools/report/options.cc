@@ -54,7 +54,8 @@ CommandOptions VisibleOptions() {
        "tables: that many rows, then one of all others; all: every row"},
       {"columns", "A,B", "tables: which columns, in which order"},
       {"panel", "NAME", "page as svg or png: a picture of that panel"},
-      {"title", "TEXT", "page: its title; default: the names of the traces"},
+      {"title", "TEXT",
+       "page: its title; default: the command or directory traced"},
       {"print", "", "print the query behind QUESTION instead of answering"},
       {"query", "FILE",
        "answer the query in FILE, as --print shows them, in place of a "

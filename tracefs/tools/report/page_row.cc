@@ -117,6 +117,7 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   const report::Json document =
       report::MakeDocument(*collector, traces,
                            {.title = TitleOf(options),
+                            .title_given = !options.title.empty(),
                             .filter = options.input.filter,
                             .from = options.from,
                             .to = options.to});

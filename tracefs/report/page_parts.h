@@ -1,0 +1,23 @@
+// Parts of the page, which page.cc puts together.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tracefs/report/document.h"
+
+namespace tracefs::report {
+
+// <tag>text</tag>
+std::string Element(std::string_view tag, std::string_view text);
+
+// page_head.cc
+// The line below the title: when it was, on which machine, what was asked for.
+std::string WhenText(const Json& document);
+// The tiles: what there is of it all.
+std::string Tiles(const Json& document);
+// What is to be known before it is believed, which opens; the verdict; what
+// could be saved; what the numbers say in sentences.
+std::string Findings(const Json& document);
+
+}  // namespace tracefs::report
