@@ -366,7 +366,9 @@ class Files(Traces):
 
 
 @unittest.skipUnless(browser.find(), "no chromium: install it to test the page")
-class Page(Traces):
+class Opened(Traces):
+    """Pages in a browser."""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -389,6 +391,8 @@ class Page(Traces):
             "tbody tr')].map((row) => [...row.cells].map((it) => "
             "it.textContent))")
 
+
+class Page(Opened):
     def test_panelsShowTheirData(self):
         for trace in self.some() + [self.golden("aggregates"),
                                     self.workload(0), self.workload(1)]:
@@ -634,7 +638,8 @@ class Page(Traces):
         self.assertEqual(self.browser.run("document.documentElement.lang"), "en")
 
 
-def main():
+def main(module="__main__"):
+    """Of this file, and of others that test the page."""
     global arguments
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -644,7 +649,7 @@ def main():
     arguments, rest = parser.parse_known_args()
     if not browser.find():
         print("no chromium: the page is not opened; scripts/setup installs it")
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    unittest.main(module, argv=[sys.argv[0], *rest], verbosity=2)
 
 
 if __name__ == "__main__":

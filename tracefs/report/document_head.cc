@@ -11,6 +11,7 @@
 
 #include "tracefs/headline/headline.h"
 #include "tracefs/report/document_parts.h"
+#include "tracefs/report/units_text.h"
 
 namespace tracefs::report {
 namespace {
@@ -123,7 +124,7 @@ Json SubjectAsJson(const Collector& collector,
 
 std::string TitleOf(const Json& subject) {
   const std::string command = subject["command"];
-  if (!command.empty()) return command;
+  if (!command.empty()) return OneLine(command);
   const std::string directory = subject["directory"];
   return directory.empty() ? std::string() : "Operations below " + directory;
 }

@@ -319,7 +319,7 @@ SvgWriter DrawProcesses(const Json& document) {
     if (!shown[node]) continue;
     const double indent =
         8.0 * static_cast<double>(std::min<size_t>(depth, 12));
-    std::string text = processes["command"][node].get<std::string>();
+    std::string text = OneLine(processes["command"][node].get<std::string>());
     if (text.empty()) text = processes["name"][node].get<std::string>();
     if (processes["pid"][node] != 0) {
       text =

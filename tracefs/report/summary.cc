@@ -66,7 +66,8 @@ class Summary {
     }
     const Json& time = document_["time"];
     std::string text = CountText(count, "operation", "operations");
-    if (time.contains("length_ns")) {
+    // Of one operation there is no time between.
+    if (time.contains("length_ns") && Number(time["length_ns"]) != 0) {
       text += " in " + SpanText(Number(time["length_ns"]));
     }
     const Json& tables = document_["tables"];

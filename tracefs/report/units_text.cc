@@ -12,4 +12,22 @@ std::string ValueText(std::string_view key, uint64_t value) {
   return key == "bytes" ? SizeText(value) : CountText(value);
 }
 
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    // What follows a backslash belongs to it, another one too.
+    const std::string_view pair = text.substr(i, 2);
+    if (pair == "\\n") {
+      line += "\u21b5";
+      ++i;
+    } else if (pair[0] == '\\') {
+      line += pair;
+      ++i;
+    } else {
+      line += text[i];
+    }
+  }
+  return line;
+}
+
 }  // namespace tracefs::report

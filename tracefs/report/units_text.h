@@ -15,4 +15,8 @@ namespace tracefs::report {
 std::string_view ValueHead(std::string_view key);
 std::string ValueText(std::string_view key, uint64_t value);
 
+// A text of the document that may have lines, such as arguments, as one line:
+// what stands for an end of a line becomes a sign for it.
+std::string OneLine(std::string_view text);
+
 }  // namespace tracefs::report

@@ -39,7 +39,7 @@ const format = {
     const percent = 100 * part / all;
     return percent > 0 && percent < 0.1 ? 'less than 0.1 %' : `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;
   },
-  since: (ns) => (ns === null ? '-' : `${ns < 0 ? '-' : '+'}${format.time(Math.abs(ns))}`),
+  since: (ns) => (ns === null ? '-' : ns === 0 ? '0' : `${ns < 0 ? '-' : '+'}${format.time(Math.abs(ns))}`),
   text: (value) => (value === null ? '-' : String(value)),
 };
 
