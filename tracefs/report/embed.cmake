@@ -1,4 +1,4 @@
-# cmake -DOUT=FILE.cc -DFOLDER=web -DSCRIPTS="a.js;b.js" -P embed.cmake
+# cmake -DOUT=FILE.cc -DFOLDER=web -DSCRIPTS="a.js,b.js" -DCOMPARISON=… -P embed.cmake
 # Makes C++ of the files of the page: raw literals, one a file.
 set(source "#include \"tracefs/report/web_files.h\"\n\nnamespace tracefs::report {\n\n")
 
@@ -16,7 +16,9 @@ function(literal name)
 endfunction()
 
 string(REPLACE "," ";" scripts "${SCRIPTS}")
+string(REPLACE "," ";" comparison "${COMPARISON}")
 literal(kPageStyle page.css)
 literal(kPictureStyle picture.css)
 literal(kPageScript ${scripts})
+literal(kComparisonScript ${comparison})
 file(WRITE ${OUT} "${source}\n}  // namespace tracefs::report\n")

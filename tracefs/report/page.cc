@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "tracefs/crypto/hash.h"
 #include "tracefs/report/page_parts.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
@@ -14,17 +13,6 @@ namespace {
 
 // Rows of the tables that are there without scripts.
 constexpr size_t kStaticRows = 25;
-
-// "'sha256-…'" of what stands between the tags.
-std::string SourceOf(std::string_view text) {
-  Sha256 hash;
-  hash.Update(std::as_bytes(std::span(text)));
-  const Digest digest = hash.Finish();
-  std::string base64(Base64Size(digest.size()), '\0');
-  PutBase64(base64.data(),
-            {reinterpret_cast<const char*>(digest.data()), digest.size()});
-  return "'sha256-" + base64 + "'";
-}
 
 // How long operations took: of what took nothing at all no time is known.
 std::string TookText(uint64_t ns) { return ns == 0 ? "-" : SpanText(ns); }
@@ -288,26 +276,6 @@ std::string Body(const Panel& panel, const Json& document) {
   return html;
 }
 
-std::string Head(const Json& document) {
-  const std::string policy =
-      "default-src 'none'; script-src " + SourceOf(kPageScript) +
-      "; style-src " +
-      SourceOf(std::string(kPageStyle) + std::string(kPictureStyle)) +
-      "; base-uri 'none'; form-action 'none'";
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"";
-  html += policy;
-  html +=
-      "\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
-      "dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
-  html += Element("title", document["title"].get<std::string>()) + "\n<style>";
-  html += kPageStyle;
-  html += kPictureStyle;
-  return html + "</style>\n</head>\n";
-}
-
 std::string Opening(const Json& document) {
   std::string html =
       "<body>\n<a class=\"skip\" href=\"#summary\">To the "
@@ -337,7 +305,9 @@ std::string PanelSection(const Panel& panel, const Json& document) {
 std::string_view PictureStyle() { return kPictureStyle; }
 
 std::string MakePage(const Json& document) {
-  std::string html = Head(document) + Opening(document);
+  std::string html =
+      PageHead(document["title"].get<std::string>(), kPageScript) +
+      Opening(document);
   // The time comes first; what it says of it next.
   std::string sections;
   for (const Panel& panel : kPanels) {
@@ -347,13 +317,7 @@ std::string MakePage(const Json& document) {
     }
   }
   html += sections;
-  html += "</main>\n<footer class=\"small\">" +
-          XmlText(document["generator"].get<std::string>()) +
-          "</footer>\n<script type=\"application/json\" id=\"data\">";
-  html += EmbeddableJson(document);
-  html += "</script>\n<script>";
-  html += kPageScript;
-  return html + "</script>\n</body>\n</html>\n";
+  return html + PageEnd(document, kPageScript);
 }
 
 }  // namespace tracefs::report

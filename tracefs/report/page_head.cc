@@ -1,15 +1,30 @@
 // The beginning of the page: whose it is, the verdict, what there is of it all,
 // and what is to be known before it is believed.
+#include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "tracefs/crypto/hash.h"
 #include "tracefs/report/page_parts.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
+#include "tracefs/report/web_files.h"
 #include "tracefs/text/escape.h"
 
 namespace tracefs::report {
 namespace {
+
+// "'sha256-…'" of what stands between the tags.
+std::string SourceOf(std::string_view text) {
+  Sha256 hash;
+  hash.Update(std::as_bytes(std::span(text)));
+  const Digest digest = hash.Finish();
+  std::string base64(Base64Size(digest.size()), '\0');
+  PutBase64(base64.data(),
+            {reinterpret_cast<const char*>(digest.data()), digest.size()});
+  return "'sha256-" + base64 + "'";
+}
 
 std::string Traces(const Json& document) {
   std::string html;
@@ -62,14 +77,6 @@ bool IsComplete(const Json& document) {
   return NumberAt(document["losses"], "incomplete_traces") == 0 &&
          NumberAt(document["losses"], "operations") == 0;
 }
-
-struct Tile {
-  const char* id;
-  const char* what;
-  std::string value;
-  std::string more;
-  bool alarm = false;
-};
 
 std::string Html(const Tile& tile) {
   return std::string("<div class=\"tile") + (tile.alarm ? " alarm" : "") +
@@ -199,6 +206,36 @@ std::string Element(std::string_view tag, std::string_view text) {
   return "<" + name + ">" + XmlText(text) + "</" + name + ">";
 }
 
+std::string PageHead(std::string_view title, std::string_view script) {
+  const std::string policy =
+      "default-src 'none'; script-src " + SourceOf(script) + "; style-src " +
+      SourceOf(std::string(kPageStyle) + std::string(kPictureStyle)) +
+      "; base-uri 'none'; form-action 'none'";
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"";
+  html += policy;
+  html +=
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
+  html += Element("title", title) + "\n<style>";
+  html += kPageStyle;
+  html += kPictureStyle;
+  return html + "</style>\n</head>\n";
+}
+
+std::string PageEnd(const Json& data, std::string_view script) {
+  std::string html =
+      "</main>\n<footer class=\"small\">" +
+      XmlText(data["generator"].get<std::string>()) +
+      "</footer>\n<script type=\"application/json\" id=\"data\">";
+  html += EmbeddableJson(data);
+  html += "</script>\n<script>";
+  html += script;
+  return html + "</script>\n</body>\n</html>\n";
+}
+
 std::string WhenText(const Json& document) {
   const Json& subject = document["subject"];
   std::vector<std::string> parts;
@@ -233,21 +270,24 @@ std::string WhenText(const Json& document) {
   return when;
 }
 
-std::string Tiles(const Json& document) {
+std::vector<Tile> TilesOf(const Json& document) {
   const Json& totals = document["totals"];
   const uint64_t count = NumberAt(totals, "count");
   const uint64_t errors = NumberAt(totals, "errors");
+  return {ElapsedTile(document),
+          TimeTile(document),
+          OperationsTile(document),
+          {"bytes", "bytes", SizeText(NumberAt(totals, "bytes")),
+           SizeText(NumberAt(totals, "read")) + " read, " +
+               SizeText(NumberAt(totals, "written")) + " written"},
+          {"errors", "errors", CountText(errors),
+           errors ? ShareText(errors, count) + " of operations" : ""},
+          LossesTile(document)};
+}
+
+std::string Tiles(const Json& document) {
   std::string html = "<div class=\"tiles\">";
-  for (const Tile& tile :
-       {ElapsedTile(document), TimeTile(document), OperationsTile(document),
-        Tile{"bytes", "bytes", SizeText(NumberAt(totals, "bytes")),
-             SizeText(NumberAt(totals, "read")) + " read, " +
-                 SizeText(NumberAt(totals, "written")) + " written"},
-        Tile{"errors", "errors", CountText(errors),
-             errors ? ShareText(errors, count) + " of operations" : ""},
-        LossesTile(document)}) {
-    html += Html(tile);
-  }
+  for (const Tile& tile : TilesOf(document)) html += Html(tile);
   return html + "</div>";
 }
 

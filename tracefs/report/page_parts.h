@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tracefs/report/document.h"
 
@@ -12,6 +13,19 @@ namespace tracefs::report {
 std::string Element(std::string_view tag, std::string_view text);
 
 // page_head.cc
+// Up to the body; the policy lets this script run and no other.
+std::string PageHead(std::string_view title, std::string_view script);
+// From the end of what is shown on: the data, and that script.
+std::string PageEnd(const Json& data, std::string_view script);
+
+struct Tile {
+  const char* id;
+  const char* what;
+  std::string value;
+  std::string more;
+  bool alarm = false;
+};
+std::vector<Tile> TilesOf(const Json& document);
 // The line below the title: when it was, on which machine, what was asked for.
 std::string WhenText(const Json& document);
 // The tiles: what there is of it all.

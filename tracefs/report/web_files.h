@@ -7,6 +7,8 @@ namespace tracefs::report {
 
 extern const std::string_view kPageStyle;     // web/page.css
 extern const std::string_view kPictureStyle;  // web/picture.css
-extern const std::string_view kPageScript;    // web/*.js, in their order
+// web/*.js, in their order: of a page, and of one that compares two runs.
+extern const std::string_view kPageScript;
+extern const std::string_view kComparisonScript;
 
 }  // namespace tracefs::report

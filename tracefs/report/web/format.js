@@ -35,9 +35,11 @@ const format = {
   },
   // How long operations took: of what took nothing at all no time is known.
   took: (ns) => (ns ? format.time(ns) : '-'),
-  share: (part, all) => {
+  share(part, all) {
+    if (all === 0) return '0 %';
+    if (part === all) return '100 %';
     const percent = 100 * part / all;
-    return percent > 0 && percent < 0.1 ? 'less than 0.1 %' : `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;
+    return percent > 99.9 ? '99.9 %' : `${percent.toFixed(percent < 10 || percent > 99 ? 1 : 0)} %`;
   },
   since: (ns) => (ns === null ? '-' : ns === 0 ? '0' : `${ns < 0 ? '-' : '+'}${format.time(Math.abs(ns))}`),
   text: (value) => (value === null ? '-' : String(value)),

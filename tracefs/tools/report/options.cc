@@ -173,7 +173,11 @@ Status ReadFormat(const CommandLine& given, ReportOptions* result) {
     names.push_back(format);
   }
   if (!given.Has("format")) {
-    result->format = row.formats.front();
+    // A name that says what it is is not for text.
+    const bool page =
+        result->output.ends_with(".html") &&
+        std::ranges::find(row.formats, "html") != row.formats.end();
+    result->format = page ? "html" : row.formats.front();
     return {};
   }
   return Status::Invalid("--format: " + std::string(row.name) + " knows " +
@@ -259,6 +263,7 @@ HelpPage ReportHelp() {
           "Usage: tracefs-report [OPTION]... [QUESTION] TRACE...\n"
           "       tracefs-report [OPTION]... --query FILE TRACE...\n"
           "       tracefs-report [OPTION]... TRACE... -o report.html\n"
+          "       tracefs-report [OPTION]... diff A B -o report.html\n"
           "Answer questions about traces. TRACE is a file, a folder, or - for "
           "standard\ninput; several are merged. Without QUESTION: summary.\n",
       .rows = VisibleOptions(),

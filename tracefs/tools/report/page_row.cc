@@ -78,9 +78,8 @@ std::string PanelNames() {
   return names;
 }
 
-int RunPage(const ReportOptions& options, OutputBuffer& out,
-            OutputBuffer& err) {
-  if (Status s = CheckPanel(options); !s.ok()) return Complain(s, err);
+report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
+                          int* status) {
   // Large, and made of arrays: not on the stack.
   const auto collector = std::make_unique<report::Collector>();
   std::unique_ptr<reader::TraceInput> input;  // its sinks use it
@@ -101,7 +100,10 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   std::optional<Progress> progress(std::in_place, options.input.traces);
   sinks.progress = [&](uint64_t bytes) { progress->Tell(bytes); };
   auto opened = reader::TraceInput::Open(options.input, std::move(sinks));
-  if (!opened.ok()) return Complain(opened.status(), err);
+  if (!opened.ok()) {
+    *status = Complain(opened.status(), err);
+    return {};
+  }
   input = *std::move(opened);
   input->ForEach([&](const format::Record& record, size_t trace) {
     collector->Add(record, trace);
@@ -112,15 +114,22 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
     traces.push_back(&input->trace(i));
   }
   err.Append(input->Problems(kReportSays));
-  const int status = input->ExitCode();
+  *status = input->ExitCode();
+  if (*status > 1) return {};
+  return report::MakeDocument(*collector, traces,
+                              {.title = TitleOf(options),
+                               .title_given = !options.title.empty(),
+                               .filter = options.input.filter,
+                               .from = options.from,
+                               .to = options.to});
+}
+
+int RunPage(const ReportOptions& options, OutputBuffer& out,
+            OutputBuffer& err) {
+  if (Status s = CheckPanel(options); !s.ok()) return Complain(s, err);
+  int status = 0;
+  const report::Json document = ReadDocument(options, err, &status);
   if (status > 1) return status;
-  const report::Json document =
-      report::MakeDocument(*collector, traces,
-                           {.title = TitleOf(options),
-                            .title_given = !options.title.empty(),
-                            .filter = options.input.filter,
-                            .from = options.from,
-                            .to = options.to});
   const Result<std::string> text = Written(options, document);
   if (!text.ok()) return Complain(text.status(), err);
   out.Append(*text);

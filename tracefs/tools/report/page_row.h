@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "tracefs/report/document.h"
 #include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
@@ -12,6 +13,11 @@ namespace tracefs {
 
 inline constexpr std::array<std::string_view, 5> kPageFormats = {
     "html", "json", "md", "svg", "png"};
+
+// What the traces of `options` have. `status` is the exit status: above 1 there
+// is nothing, and what is wrong is said.
+report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
+                          int* status);
 
 int RunPage(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err);
 

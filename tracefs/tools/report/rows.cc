@@ -33,7 +33,7 @@ constexpr auto AllRows(std::index_sequence<question...>) {
        .help = "what is slower, new or gone in B; each may be several traces "
                "with commas between",
        .words = "A B",
-       .formats = kQuestionFormats,
+       .formats = kDiffFormats,
        .run = &RunDiff,
        .query = kDiffQuery,
        .compares = true},

@@ -11,6 +11,7 @@
 #include "tracefs/query/difference.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/tools/report/diff_page.h"
 #include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/question.h"
 #include "tracefs/tools/report/rows.h"
@@ -68,48 +69,36 @@ bool Differs(const std::vector<double>& a, const std::vector<double>& b) {
 
 class Differ {
  public:
-  Differ(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err)
-      : options_(options), out_(out), err_(err) {}
+  Differ(const ReportOptions& options, OutputBuffer& err)
+      : options_(options), err_(err) {}
 
-  int Run() {
-    if (options_.print) {
-      out_.Append(options_.row->query);
-      return 0;
-    }
+  // Arranged as the options say; `top`: of how many rows, where they do not.
+  Result<query::Table> Table(const std::string& by, std::optional<size_t> top) {
     auto parts = ParseQuestion(options_.row->query, "diff");
-    if (!parts.ok()) return Complain(parts.status());
+    if (!parts.ok()) return parts.status();
     part_ = std::move(parts->front());
-    if (!options_.by.empty()) {
-      part_.by = options_.by;
+    if (!by.empty()) {
+      part_.by = by;
       if (const auto group = part_.Group(); !group.ok()) {
-        return Complain(group.status().Prefixed("--by"));
+        return group.status().Prefixed("--by");
       }
     }
     for (size_t side = 0; side < 2; ++side) {
       for (const std::string& trace : SplitAtCommas({options_.words[side]})) {
-        if (Status s = Read(trace, side); !s.ok()) return Complain(s);
+        if (Status s = Read(trace, side); !s.ok()) return s;
       }
     }
     query::Table table = Compare();
     const query::Arrangement how = {
         .sort = options_.sort.empty() ? part_.sort : options_.sort,
-        .top = options_.top.value_or(*part_.top),
+        .top = options_.top.value_or(top.value_or(*part_.top)),
         .columns = options_.columns};
-    if (Status s = query::Arrange(how, &table); !s.ok()) return Complain(s);
-    if (options_.format == "json") {
-      out_.Append(query::JsonOf(std::span(&table, 1)));
-    } else {
-      query::WriteTable(table, options_.format, options_.table_style, &out_);
-    }
-    return status_;
+    if (Status s = query::Arrange(how, &table); !s.ok()) return s;
+    return table;
   }
+  int status() const { return status_; }
 
  private:
-  int Complain(const Status& status) {
-    err_.Append(kReportSays + status.message() + "\n");
-    return ExitStatus(status);
-  }
-
   Status Read(const std::string& trace, size_t side) {
     reader::InputOptions input = options_.input;
     input.traces = {trace};
@@ -306,7 +295,6 @@ class Differ {
   }
 
   const ReportOptions& options_;
-  OutputBuffer& out_;
   OutputBuffer& err_;
   QuestionPart part_;
   std::array<Side, 2> sides_;
@@ -315,9 +303,35 @@ class Differ {
 
 }  // namespace
 
+Result<query::Table> DiffTable(const ReportOptions& options,
+                               const std::string& by, std::optional<size_t> top,
+                               OutputBuffer& err, int* status) {
+  Differ differ(options, err);
+  Result<query::Table> table = differ.Table(by, top);
+  *status = std::max(*status, differ.status());
+  return table;
+}
+
 int RunDiff(const ReportOptions& options, OutputBuffer& out,
             OutputBuffer& err) {
-  return Differ(options, out, err).Run();
+  if (options.print) {
+    out.Append(options.row->query);
+    return 0;
+  }
+  if (options.format == "html") return RunDiffPage(options, out, err);
+  int status = 0;
+  const Result<query::Table> table =
+      DiffTable(options, options.by, std::nullopt, err, &status);
+  if (!table.ok()) {
+    err.Append(kReportSays + table.status().message() + "\n");
+    return ExitStatus(table.status());
+  }
+  if (options.format == "json") {
+    out.Append(query::JsonOf(std::span(&*table, 1)));
+  } else {
+    query::WriteTable(*table, options.format, options.table_style, &out);
+  }
+  return status;
 }
 
 }  // namespace tracefs

@@ -12,6 +12,9 @@ namespace tracefs {
 
 inline constexpr std::array<std::string_view, 4> kQuestionFormats = {
     "text", "csv", "json", "md"};
+// Of what is a page, too.
+inline constexpr std::array<std::string_view, 5> kDiffFormats = {
+    "text", "csv", "json", "md", "html"};
 
 // Rows of a table where the query names no number.
 inline constexpr size_t kDefaultTop = 20;
