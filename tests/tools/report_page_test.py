@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 import browser  # noqa: E402
@@ -349,6 +350,17 @@ class Files(Traces):
                           check=False).returncode == 0:
             png = report(trace, "--format", "png", "--panel", "tree").stdout
             self.assertTrue(png.startswith(b"\x89PNG"))
+            self.assertGreater(len(set(self.pixels(png))), 20)
+
+    def pixels(self, png):
+        """The bytes of its picture: of one that has colours, many kinds."""
+        data, at = b"", 8
+        while at < len(png):
+            size = int.from_bytes(png[at:at + 4], "big")
+            if png[at + 4:at + 8] == b"IDAT":
+                data += png[at + 8:at + 8 + size]
+            at += 12 + size
+        return zlib.decompress(data)
 
     def test_wrongPanelsAndFormatsAreRefused(self):
         trace = self.trace("toy")
@@ -435,9 +447,22 @@ class Page(Opened):
             self.assertNotRegex(" ".join(row), r"\w=|^\d+\.\d+\.\d+:")
 
     def test_labelsOfPicturesNeitherMeetNorLeave(self):
-        """Of axes and legends, as they are drawn; boxes keep theirs inside."""
+        """Of axes and legends, as they are drawn; boxes keep theirs inside. On
+        screens of phones, of laptops and larger ones."""
+        for width in (390, 1366, 2200):
+            with self.subTest(width=width):
+                self.browser.call("Emulation.setDeviceMetricsOverride",
+                                  width=width, height=768, mobile=False,
+                                  deviceScaleFactor=1)
+                try:
+                    self.check_labels()
+                finally:
+                    self.browser.call("Emulation.clearDeviceMetricsOverride")
+
+    def check_labels(self):
         for trace in (self.workload(), self.workload(1), self.trace("toy"),
-                      self.golden("aggregates"), self.golden("damaged")):
+                      self.golden("aggregates"), self.golden("damaged"),
+                      self.golden("every_operation")):
             path = self.page(trace)
             self.open(path)
             found = self.browser.run("""

@@ -304,6 +304,21 @@ std::string PanelSection(const Panel& panel, const Json& document) {
 
 std::string_view PictureStyle() { return kPictureStyle; }
 
+std::string PlainPictureStyle() {
+  // Rules come after the colours, of which the last ones are for paper.
+  const size_t rules = kPictureStyle.find("\nsvg text");
+  const std::string_view colours = kPictureStyle.substr(0, rules);
+  std::string style(kPictureStyle.substr(rules));
+  for (size_t at = 0; (at = style.find("var(", at)) != style.npos;) {
+    const size_t end = style.find(')', at);
+    const std::string name = style.substr(at + 4, end - at - 4) + ": ";
+    const size_t value = colours.rfind(name) + name.size();
+    const size_t size = colours.find(';', value) - value;
+    style.replace(at, end + 1 - at, colours.substr(value, size));
+  }
+  return style;
+}
+
 std::string MakePage(const Json& document) {
   std::string html =
       PageHead(document["title"].get<std::string>(), kPageScript) +

@@ -15,5 +15,7 @@ std::string MakeMarkdown(const Json& document);
 
 // The style sheet of pictures that stand alone.
 std::string_view PictureStyle();
+// The same for programs that know no variables, with colours for paper.
+std::string PlainPictureStyle();
 
 }  // namespace tracefs::report

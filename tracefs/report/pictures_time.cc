@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "tracefs/report/axis.h"
@@ -95,13 +97,47 @@ struct CoarseBins {
   }
 };
 
+constexpr double kTimelineTop = 36;
+
+// The top of a scale on which one bin that is far above nearly all others does
+// not flatten these: it is cut. As web/timeline.js has it.
+double UsefulTop(const std::vector<double>& sums) {
+  std::vector<double> some;
+  for (const double sum : sums) {
+    if (sum > 0) some.push_back(sum);
+  }
+  if (some.empty()) return 1;
+  std::ranges::sort(some);
+  const double usual = some[(some.size() - 1) * 95 / 100];
+  return some.back() > 4 * usual ? 1.5 * usual : some.back();
+}
+
+// A mark on each bin that is cut, and how high the highest is.
+void DrawCuts(const std::vector<double>& sums, double most, double per_second,
+              const std::function<double(size_t)>& x_of, SvgWriter* svg) {
+  std::string d;
+  size_t highest = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i] > sums[highest]) highest = i;
+    if (sums[i] <= most) continue;
+    d += "M" + Coordinate(x_of(i) - 4) + " " + Coordinate(kTimelineTop) +
+         "l4 -6l4 6z";
+  }
+  if (d.empty()) return;
+  svg->Path(d, "cut");
+  const std::string text = RoundNumberText(sums[highest] * per_second);
+  const double half = TextWidth(text) / 2 + 4;
+  svg->Text(std::clamp(x_of(highest), kLeft + half, kRight - half),
+            kTimelineTop - 8, text, "t", SvgWriter::Anchor::kMiddle);
+}
+
 }  // namespace
 
 SvgWriter DrawTimeline(const Json& document) {
   const Json& time = document["time"];
   const uint64_t bins = NumberAt(time, "bins");
   if (bins == 0) return NothingToDraw(kNoTime);
-  constexpr double kTop = 24;
+  constexpr double kTop = kTimelineTop;
   constexpr double kBottom = 220;
   const Scale scale(document);
   const double bin_ns = time["bin_ns"].get<double>();
@@ -118,14 +154,19 @@ SvgWriter DrawTimeline(const Json& document) {
   for (const Json* op : order) {
     for (size_t i = 0; i < bins; ++i) sums[i] += (*op)["bins"][i].get<double>();
   }
-  const double most =
+  const double highest =
       std::max(1.0, *std::max_element(sums.begin(), sums.end()));
+  const double most = std::min(highest, UsefulTop(sums));
   const double per_second = 1e9 / bin_ns;
   SvgWriter svg(kPictureWidth, kBottom + 24,
                 "Operations over time; at most " +
-                    RoundNumberText(most * per_second) + " a second");
+                    RoundNumberText(highest * per_second) + " a second");
   const auto y = [&](double value) {
     return kBottom - value / most * (kBottom - kTop);
+  };
+  // What is cut keeps the shares of its parts.
+  const auto shown = [&](size_t bin, double value) {
+    return sums[bin] > most ? value / sums[bin] * most : value;
   };
   const double step = RoundStep(most * per_second, 5);
   for (const double rate : Multiples(step, most * per_second, step)) {
@@ -144,10 +185,10 @@ SvgWriter DrawTimeline(const Json& document) {
       if (value == 0) continue;
       const double x = scale.X(begin + bin_ns * static_cast<double>(i));
       const double end = scale.X(begin + bin_ns * static_cast<double>(i + 1));
-      const double top = y(below[i] + value);
-      d += "M" + Coordinate(x) + " " + Coordinate(y(below[i])) + "V" +
-           Coordinate(top) + "H" + Coordinate(std::max(end, x + 0.6)) + "V" +
-           Coordinate(y(below[i])) + "z";
+      const double base = y(shown(i, below[i]));
+      d += "M" + Coordinate(x) + " " + Coordinate(base) + "V" +
+           Coordinate(y(shown(i, below[i] + value))) + "H" +
+           Coordinate(std::max(end, x + 0.6)) + "V" + Coordinate(base) + "z";
       below[i] += value;
     }
     svg.Path(d, style);
@@ -165,6 +206,12 @@ SvgWriter DrawTimeline(const Json& document) {
     svg.Text(legend + 14, 11, name);
     legend += 30 + TextWidth(name);
   }
+  DrawCuts(
+      sums, most, per_second,
+      [&](size_t bin) {
+        return scale.X(begin + bin_ns * (static_cast<double>(bin) + 0.5));
+      },
+      &svg);
   // Where operations are missing.
   for (const Json& loss : document["losses"]["seen"]) {
     const double x = scale.X(loss[0].get<double>());

@@ -19,8 +19,8 @@ struct SlowOperation {
   Op op{};
   uint32_t error = 0;
   uint64_t pid = 0;
-  std::string comm;
-  std::string path;
+  std::string comm = {};
+  std::string path = {};
 };
 
 // Used by one thread.

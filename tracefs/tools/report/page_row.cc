@@ -46,11 +46,11 @@ Result<std::string> Written(const ReportOptions& options,
   if (format == "json") return document.dump(1) + "\n";
   if (format == "md") return report::MakeMarkdown(document);
   if (format == "html") return report::MakePage(document);
-  const std::string svg = report::FindPicture(options.panel)
-                              ->draw(document)
-                              .Finish(report::PictureStyle());
-  if (format == "svg") return svg + "\n";
-  return RasterOf(svg);
+  const report::Picture* const picture = report::FindPicture(options.panel);
+  if (format == "svg") {
+    return picture->draw(document).Finish(report::PictureStyle()) + "\n";
+  }
+  return RasterOf(picture->draw(document).Finish(report::PlainPictureStyle()));
 }
 
 Status CheckPanel(const ReportOptions& options) {
