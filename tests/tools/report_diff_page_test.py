@@ -104,6 +104,27 @@ class Comparison(time_test.Figures):
             self.browser.call("Emulation.setScriptExecutionDisabled",
                               value=False)
 
+    def test_phoneAndPaperLoseNoColumn(self):
+        path = self.page_of(*self.sides())
+        try:
+            for width, media in ((390, "screen"), (720, "print")):
+                self.browser.call("Emulation.setDeviceMetricsOverride",
+                                  width=width, height=900, mobile=False,
+                                  deviceScaleFactor=1)
+                self.browser.call("Emulation.setEmulatedMedia", media=media)
+                self.open(path)
+                self.assertLessEqual(self.browser.run(
+                    "document.scrollingElement.scrollWidth"), width)
+                wide = self.browser.run(
+                    "[...document.querySelectorAll('main table')].filter((it)"
+                    f" => it.getBoundingClientRect().right > {width} + 1 && "
+                    "getComputedStyle(it.parentElement).overflowX !== 'auto')"
+                    ".map((it) => it.ariaLabel)")
+                self.assertEqual(wide, [], media)
+        finally:
+            self.browser.call("Emulation.setEmulatedMedia", media="")
+            self.browser.call("Emulation.clearDeviceMetricsOverride")
+
     def test_hostileNamesAreTexts(self):
         path = self.page_of(self.golden("awkward_names"), self.trace("hostile"))
         with open(path, encoding="utf-8") as file:
