@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 namespace tracefs {
@@ -44,16 +45,17 @@ void CloseFilesFrom(unsigned first, std::span<int> kept) {
   ::close_range(next, ~0U, 0);
 }
 
-void CloseInheritedFiles() {
+void CloseInheritedFiles(std::span<const int> kept) {
   const std::unique_ptr<DIR, int (*)(DIR*)> files(::opendir("/proc/self/fd"),
                                                   &::closedir);
   if (!files) return;
+  const std::unordered_set<int> own(kept.begin(), kept.end());
   std::vector<int> inherited;
   while (const dirent* entry = ::readdir(files.get())) {
     const char* const name = entry->d_name;
     int fd = -1;
     std::from_chars(name, name + std::strlen(name), fd);
-    if (fd <= STDERR_FILENO) continue;
+    if (fd <= STDERR_FILENO || own.contains(fd)) continue;
     const int flags = ::fcntl(fd, F_GETFD);
     if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(fd);
   }

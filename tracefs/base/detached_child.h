@@ -14,8 +14,8 @@ void CloseFilesFrom(unsigned first, std::span<int> kept);
 // Closes what the caller of this program left open for it, except the standard
 // files: all from 3 on that a program it runs would inherit, too (without
 // FD_CLOEXEC; files opened here have it). For a process that outlives its
-// caller, before it serves any request.
-void CloseInheritedFiles();
+// caller, before it serves any request. `kept` stay.
+void CloseInheritedFiles(std::span<const int> kept = {});
 
 // In the child: signals are blocked; it has its own session, so that it ends
 // with its parent and not by a signal to a group; standard files lead nowhere;

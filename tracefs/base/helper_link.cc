@@ -230,6 +230,13 @@ void KeepHelpersIn(std::span<std::atomic<int32_t>> places) {
   }
 }
 
+size_t PlaceOf(const HelperLink& link) {
+  HelperBook& book = TheBook();
+  const std::lock_guard lock(book.mu);
+  return static_cast<size_t>(std::ranges::find(book.links, &link) -
+                             book.links.begin());
+}
+
 std::vector<HelperCounts> LookAtHelpers() {
   HelperBook& book = TheBook();
   std::vector<HelperLink::News> news;

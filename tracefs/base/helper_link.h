@@ -63,6 +63,8 @@ class HelperLink {
   // and takes over with a copy of this. It then goes on with what is there.
   void KeepIn(std::atomic<int32_t>& place);
   bool is_kept();
+  // Where the helpers come from, or -1.
+  int keeper() const { return keeper_.get(); }
 
   // The current helper, which may be the keeper's next one; null if there is
   // none. Never waits.
@@ -111,5 +113,7 @@ std::vector<HelperCounts> LookAtHelpers();
 // in the order in which they were made.
 void AwaitHelpers();
 void KeepHelpersIn(std::span<std::atomic<int32_t>> places);
+// Which of the places that one has.
+size_t PlaceOf(const HelperLink& link);
 
 }  // namespace tracefs

@@ -70,6 +70,8 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1b"},
     NoticeKind{NoticeId::kUntraced, "untraced", LOG_ERR,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1c"},
+    NoticeKind{NoticeId::kUpgraded, "upgraded", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1d"},
 };
 
 struct Sink {

@@ -40,6 +40,7 @@ enum class NoticeId : uint8_t {
   kKeeperBack,      // another would
   kRefused,         // daemons crashed at a request, which got an error
   kUntraced,        // a mount goes on without traces
+  kUpgraded,        // another program serves a mount, which goes on
 };
 
 struct NoticeKind {

@@ -33,6 +33,12 @@ class MetricsServer {
   // another form, kSystem if it is taken.
   static Result<std::unique_ptr<MetricsServer>> Open(const std::string& address,
                                                      const std::string& group);
+  // One that listens already, at that address.
+  static std::unique_ptr<MetricsServer> Adopt(UniqueFd listener,
+                                              std::string address) {
+    return std::unique_ptr<MetricsServer>(
+        new MetricsServer(std::move(listener), std::move(address)));
+  }
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
@@ -47,6 +53,8 @@ class MetricsServer {
 
   // Where it listens, with the port that was given for port 0.
   const std::string& address() const { return address_; }
+  // Before Start.
+  int listener() const { return listener_.get(); }
   // What makes the text. Threads: the server's own.
   const std::function<std::string()>& text() const { return text_; }
   const std::function<Status()>& health() const { return health_; }

@@ -68,9 +68,16 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Create(
   std::string path = folder.path + '/' + options.name;
   Result<UniqueFd> listener = Listen(path);
   if (!listener.ok()) return listener.status();
+  return Adopt(std::move(options), EncloseFolder(std::move(folder.fd)),
+               *std::move(listener), std::move(path));
+}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::Adopt(
+    ControlServerOptions options, UniqueFd directory, UniqueFd listener,
+    std::string path) {
   std::unique_ptr<ControlServer> server(
-      new ControlServer(std::move(options), EncloseFolder(std::move(folder.fd)),
-                        std::move(*listener), std::move(path)));
+      new ControlServer(std::move(options), std::move(directory),
+                        std::move(listener), std::move(path)));
   if (!server->wake_) return Status::System(EMFILE, "eventfd");
   return server;
 }

@@ -41,12 +41,19 @@ class ControlServer {
   // nothing more is opened, and the socket is removed through a descriptor.
   static Result<std::unique_ptr<ControlServer>> Create(
       ControlServerOptions options, ControlFolder folder);
+  // One that another program has opened.
+  static Result<std::unique_ptr<ControlServer>> Adopt(
+      ControlServerOptions options, UniqueFd directory, UniqueFd listener,
+      std::string path);
   // Stops, and removes the socket.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
   const std::string& path() const { return path_; }
+  const std::string& name() const { return options_.name; }
+  int directory() const { return directory_.get(); }
+  int listener() const { return listener_.get(); }
 
   // Begins to answer. `handler` is used until StopCommands returns, streams of
   // its until Stop does.

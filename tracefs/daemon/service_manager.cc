@@ -65,6 +65,14 @@ ServiceManager ServiceManager::FromEnvironment() {
   return manager;
 }
 
+ServiceManager ServiceManager::Adopt(UniqueFd socket,
+                                     std::chrono::nanoseconds interval) {
+  ServiceManager manager;
+  manager.socket_ = std::move(socket);
+  manager.interval_ = interval;
+  return manager;
+}
+
 void ServiceManager::Send(std::string_view lines) const {
   if (!socket_) return;
   // Nobody waits for it: what finds no room is said again, or not missed.

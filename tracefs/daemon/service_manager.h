@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 
 #include "tracefs/base/unique_fd.h"
@@ -17,6 +18,11 @@ class ServiceManager {
   // Connects now: from within a sandbox it would not be found. To be called by
   // the main process, while it has one thread.
   static ServiceManager FromEnvironment();
+  // That of another program, which this process was.
+  static ServiceManager Adopt(UniqueFd socket,
+                              std::chrono::nanoseconds interval);
+  int socket() const { return socket_.get(); }
+  std::chrono::nanoseconds interval() const { return interval_; }
 
   bool there() const { return socket_.valid(); }
 

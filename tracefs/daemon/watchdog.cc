@@ -54,6 +54,13 @@ Result<std::unique_ptr<Watchdog>> Watchdog::Start(
   return watchdog;
 }
 
+std::unique_ptr<Watchdog> Watchdog::Adopt(pid_t keeper, UniqueFd socket,
+                                          UniqueFd helper) {
+  std::unique_ptr<Watchdog> watchdog(new Watchdog(keeper, std::move(socket)));
+  if (helper) watchdog->link_->Put(std::move(helper));
+  return watchdog;
+}
+
 Watchdog::~Watchdog() {
   static_cast<void>(
       Ask(static_cast<char>(WatchdogRequest::kGoodbye), "", nullptr));

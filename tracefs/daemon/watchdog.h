@@ -56,6 +56,10 @@ class Watchdog {
   // for another process.
   static Result<std::unique_ptr<Watchdog>> Start(
       const WatchdogOptions& options = {});
+  // One that another program has started: the process, where its helpers come
+  // from, and the one there is (or none).
+  static std::unique_ptr<Watchdog> Adopt(pid_t keeper, UniqueFd socket,
+                                         UniqueFd helper);
   // Ends the process, which first takes away what is left of the mount.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -96,6 +100,7 @@ class Watchdog {
 
   // Of its keeper.
   pid_t pid() const { return keeper_; }
+  const HelperLink& link() const { return *link_; }
 
  private:
   Watchdog(pid_t keeper, UniqueFd socket)

@@ -101,7 +101,7 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
   op.RememberCaller(*handle);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);
   Handle* const given = fs.handles().Add(std::move(handle));
-  fi->fh = reinterpret_cast<uint64_t>(given);
+  fi->fh = given->ForKernel();
   if (op.End(0, 0, [&] { return fuse_reply_create(op.req(), &entry, fi); }) !=
       0) {
     // The request was aborted: no RELEASE will come.

@@ -162,7 +162,7 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     fi->keep_cache = 1;
   }
   Handle* const given = fs.handles().Add(std::move(handle));
-  fi->fh = reinterpret_cast<uint64_t>(given);
+  fi->fh = given->ForKernel();
   if (op.End(0, 0, [&] { return fuse_reply_open(req, fi); }) != 0) {
     fs.handles().Remove(*given);
   }

@@ -473,6 +473,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   // Requests that hang below count, and must not hold up others.
   conn->max_background = may_hang_below_ ? 1024 : 64;
   conn->congestion_threshold = conn->max_background * 3 / 4;
+  NoteAgreed(*conn);
 }
 
 namespace {

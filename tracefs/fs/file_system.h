@@ -87,7 +87,7 @@ struct FileSystemOptions {
 
 // 64-bit fh -> handle.
 inline Handle& HandleAt(uint64_t fh) {
-  Handle& handle = *reinterpret_cast<Handle*>(fh);
+  Handle& handle = *Handle::Of(fh);
   if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
     handed->Pin(handle);
   }
@@ -184,6 +184,9 @@ class FileSystem final : public EventResolver,
   // Before the first request.
   void KeepIn(survive::Area& area);
   survive::Area* area() const { return area_; }
+  // Whether the kernel has been promised what this program would promise it: a
+  // later daemon answers its first request once more, and is not heard.
+  bool agrees() const { return agrees_; }
   // Takes over what a dead daemon had. kSystem if that cannot be right.
   Status Restore();
   // FORGETs never come again: those that dead ones had are done to their end.
@@ -316,6 +319,7 @@ class FileSystem final : public EventResolver,
 
   // libfuse calls this when the connection is made.
   void NegotiateFeatures(fuse_conn_info* conn);
+  void NoteAgreed(const fuse_conn_info& conn);
 
   // EventResolver:
   void ResolveCaller(Event& event) override;
@@ -396,6 +400,7 @@ class FileSystem final : public EventResolver,
   survive::Area* area_ = nullptr;  // null: nothing survives
   std::atomic<uint64_t> own_next_handle_id_{1};
   std::atomic<uint64_t>* next_handle_id_ = &own_next_handle_id_;
+  bool agrees_ = true;
   bool flush_below_ = false;     // close(2) below does something (NFS, …)
   bool asks_as_caller_ = false;  // whatever is done below (NFS, FUSE, …)
   bool lists_trusted_ = false;

@@ -62,8 +62,15 @@ struct Handle {
         uid_(uid),
         fd_(descriptor.Release()) {}
 
-  // Where a later daemon finds it under the same address, which the kernel
-  // knows, if there is an area (HandleTable::KeepIn).
+  // What the kernel is told of it, and back: its address or, where a later
+  // daemon must find it (HandleTable::KeepIn), the number of its record and 1.
+  uint64_t ForKernel() const;
+  static Handle* Of(uint64_t fh) {
+    if (fh <= survive::Area::kMostOpens) [[unlikely]]
+      return AtNumber(static_cast<uint32_t>(fh - 1));
+    return reinterpret_cast<Handle*>(fh);
+  }
+  // In the place of its record, if there is an area.
   static void* operator new(size_t bytes);
   static void operator delete(void* handle);
 
@@ -109,6 +116,7 @@ struct Handle {
 
  private:
   friend class HandleTable;
+  static Handle* AtNumber(uint32_t number);
   int OpenNow(FileSystem& fs) const;
   // Opens the file again with `our_flags` and leaves it in `kept`.
   int OpenInto(std::atomic<int>& kept, FileSystem& fs, int our_flags) const;

@@ -1,8 +1,7 @@
 // Handles that a later daemon finds again (tracefs/survive/area.h).
 //
-// The kernel knows a handle by its address. So they are made in a part of the
-// address space that is taken before the first daemon, and is the same in each;
-// the record of the same number says what to make there again.
+// The kernel knows a handle by the number of its record, which says what to
+// make again in the place of that number.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -39,6 +38,16 @@ uint64_t RequestOfThread() {
 }
 
 }  // namespace
+
+Handle* Handle::AtNumber(uint32_t number) {
+  return reinterpret_cast<Handle*>(places + number * kPlace);
+}
+
+uint64_t Handle::ForKernel() const {
+  const uint32_t number = NumberOf(this);
+  return number == Area::kNone ? reinterpret_cast<uint64_t>(this)
+                               : uint64_t{number} + 1;
+}
 
 void* Handle::operator new(size_t bytes) {
   if (area == nullptr) [[likely]]

@@ -135,7 +135,7 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   op.Through(*handle);
   op.RememberCaller(*handle);
   Handle* const given = fs.handles().Add(std::move(handle));
-  fi->fh = reinterpret_cast<uint64_t>(given);
+  fi->fh = given->ForKernel();
   if (op.End(0, 0, [&] { return fuse_reply_open(req, fi); }) != 0) {
     // The request was aborted: no RELEASE will come.
     fs.handles().Remove(*given);

@@ -1,4 +1,5 @@
 // FileSystem: what a later daemon takes over (tracefs/survive).
+#include <array>
 #include <cstring>
 #include <unordered_map>
 
@@ -43,6 +44,31 @@ void FileSystem::KeepIn(Area& area) {
   HandleTable::KeepIn(area);
   locks_.KeepIn(area);
   area.Use();
+}
+
+void FileSystem::NoteAgreed(const fuse_conn_info& conn) {
+  if (area_ == nullptr) return;
+  const std::array<uint64_t, 8> now = {
+    1,
+    conn.want,
+#if TRACEFS_FUSE_AT_LEAST(17)
+    conn.want_ext,
+    conn.no_interrupt,
+#else
+    0,
+    0,
+#endif
+    conn.max_write,
+    conn.max_read,
+    conn.max_readahead,
+    conn.proto_minor
+  };
+  auto& agreed = area_->header().agreed;
+  if (agreed[0] == 0) {
+    agreed = now;
+  } else {
+    agrees_ = agreed == now;
+  }
 }
 
 Status FileSystem::Restore() {
@@ -142,8 +168,7 @@ void FileSystem::TakeOverRequests(
 bool FileSystem::IsReleased(uint64_t unique, uint64_t fh) const {
   const survive::Outcome* const known = area_->Pending(unique);
   if (known == nullptr || known->called.load() == 0) return false;
-  const survive::OpenRecord* const record =
-      reinterpret_cast<const Handle*>(fh)->Record();
+  const survive::OpenRecord* const record = Handle::Of(fh)->Record();
   return known->done.load() != 0 || record == nullptr ||
          record->node.load() == 0;
 }

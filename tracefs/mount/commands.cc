@@ -9,11 +9,13 @@
 #include "tracefs/base/common_clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text.h"
+#include "tracefs/base/version.h"
 #include "tracefs/control/tail_stream.h"
 #include "tracefs/control/wish_json.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/config_difference.h"
 #include "tracefs/mount/name_collector.h"
+#include "tracefs/survive/hand_over.h"
 #include "tracefs/survive/keeper.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/survives.h"
@@ -144,6 +146,7 @@ const MountCommands::Command* MountCommands::FindCommand(
        false,
        {"filter", "users", "groups", "every_ms", "aggregate"}},
       {"config-seen", &M::ConfigSeen, true, {"version", "refused"}},
+      {"upgrade", &M::Upgrade, false, {}},
       {"unmount", &M::Unmount, false, {}},
   };
   for (const Command& command : commands) {
@@ -273,6 +276,8 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
     stats["survival"] = {
         {"keeper", survive::KeeperLives(*mount_.survives)},
         {"successions", header.successions.load()},
+        {"upgrades", survive::HandOverWord::Of(*mount_.survives).generation},
+        {"version", kVersion},
         {"crashes", header.crashes.load()},
         {"keepers", header.keepers.load()},
         {"tracing", header.tracing.load() == survive::Tracing::kOn},
@@ -547,6 +552,16 @@ ControlAnswer MountCommands::Listen(
         static_cast<void>(tracers.Remove(id));
       });
   return answer;
+}
+
+// The client sees the end of the connection where it goes well.
+ControlAnswer MountCommands::Upgrade(ControlRequest& /*request*/) {
+  if (!mount_.upgrade) {
+    return Status::Invalid(
+        "the program of this mount changes when it is mounted again: it was "
+        "mounted without --survive yes");
+  }
+  return Done(mount_.upgrade());
 }
 
 // The rest of this connection is one line, when all is done.

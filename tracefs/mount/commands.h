@@ -35,6 +35,9 @@ struct CommandedMount {
   // have asked for. Null, both: it may not.
   survive::Area* survives = nullptr;
   Orders* orders = nullptr;
+  // Has another program take over; returns only where none does. Empty: there
+  // can be none.
+  std::function<Status()> upgrade;
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };
@@ -84,6 +87,7 @@ class MountCommands final : public ControlHandler {
       const std::function<Result<TracerParts>(const Filter&)>& begin);
   ControlAnswer Rules(ControlRequest& request);
   ControlAnswer ConfigSeen(ControlRequest& request);
+  ControlAnswer Upgrade(ControlRequest& request);
   ControlAnswer Unmount(ControlRequest& request);
 
   const CommandedMount mount_;

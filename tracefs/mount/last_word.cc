@@ -61,6 +61,16 @@ std::unique_ptr<LastWord> LastWord::Open(const ControlFolder& folder,
   return word;
 }
 
+std::unique_ptr<LastWord> LastWord::Adopt(UniqueFd folder, UniqueFd file,
+                                          const std::string& mount_point) {
+  std::unique_ptr<LastWord> word(new LastWord);
+  word->name_ = NameOf(mount_point);
+  word->folder_ = std::move(folder);
+  word->file_ = std::move(file);
+  word->keep_ = true;
+  return word;
+}
+
 LastWord::~LastWord() {
   if (!keep_ && folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }

@@ -17,6 +17,11 @@ class LastWord {
   // Null where there is no place for it, or another mount lives there.
   static std::unique_ptr<LastWord> Open(const ControlFolder& folder,
                                         const std::string& mount_point);
+  // That of a mount that serves, as another program has opened it.
+  static std::unique_ptr<LastWord> Adopt(UniqueFd folder, UniqueFd file,
+                                         const std::string& mount_point);
+  int folder() const { return folder_.get(); }
+  int file() const { return file_.get(); }
   // Leaves nothing behind for a mount that has nothing to report.
   ~LastWord();
   LastWord(const LastWord&) = delete;

@@ -1,6 +1,7 @@
 // tracefs-mount: mounts a directory over itself or elsewhere and traces it.
 // And tracefs-run, which does that around a command.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "tracefs/mount/run.h"
 #include "tracefs/mount/run_command.h"
 #include "tracefs/mount/run_options.h"
+#include "tracefs/survive/hand_over.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
 #include "tracefs/tracers/plan.h"
@@ -127,7 +129,28 @@ int Main(MountOptions options) {
   });
 }
 
+// Another program has left us its mount.
+int TakeOver(const survive::Inheritance& left,
+             const Result<MountOptions>& options) {
+  ::prctl(PR_SET_NAME, survive::IsTrial(left) ? "tracefs-trial" : kName.data(),
+          0, 0, 0);
+  SetSignals();
+  if (!options.ok()) {
+    survive::Decline(left, nullptr, options.status().message());
+  }
+  const Result<std::unique_ptr<Log>> log =
+      Log::Open(options->log, options->foreground);
+  if (!log.ok()) survive::Decline(left, nullptr, log.status().message());
+  const Status status = GoOn(*options, **log, left);
+  if (status.ok()) return 0;
+  Notify(NoticeId::kFailed, "has ended: " + status.message());
+  return ExitStatus(status);
+}
+
 int MountMain(int argc, char** argv) {
+  if (const auto left = survive::Inheritance::OfProcess()) {
+    return TakeOver(*left, ParseOptions(argc, argv));
+  }
   return RunCommand({kName, &MountHelp, &VersionText}, ParseOptions(argc, argv),
                     &Main);
 }

@@ -36,6 +36,8 @@
 #include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
 #include "tracefs/survive/area.h"
+#include "tracefs/survive/hand_over.h"
+#include "tracefs/tracers/kept_tracers.h"
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/orders.h"
 #include "tracefs/tracers/plan.h"
@@ -62,17 +64,28 @@ class ReconnectWhileHere {
 // which they are made, and are destroyed in reverse.
 class MountRun {
  public:
-  MountRun(const MountOptions& given, Log& log, ProcessFeed* feed)
-      : given_(given), options_(given), log_(log), feed_(feed) {}
+  // `inherited`: goes on where another program was; null: begins.
+  MountRun(const MountOptions& given, Log& log, ProcessFeed* feed,
+           const survive::Inheritance* inherited = nullptr)
+      : given_(given),
+        options_(given),
+        log_(log),
+        feed_(feed),
+        inherited_(inherited) {}
   MountRun(const MountRun&) = delete;
   MountRun& operator=(const MountRun&) = delete;
 
   Status Do(const std::function<Status()>& ready) {
+    if (inherited_ != nullptr) Inherit();
     for (const auto stage :
          {&MountRun::Prepare, &MountRun::PlanOutputs, &MountRun::OpenTree,
           &MountRun::MakeProcesses, &MountRun::ChooseHowToServe,
-          &MountRun::MakeFileSystem, &MountRun::Mount, &MountRun::Survive,
-          &MountRun::EnterSandbox, &MountRun::StartTracers,
+          &MountRun::MakeFileSystem, &MountRun::Mount}) {
+      if (inherited_ != nullptr) break;
+      if (Status s = (this->*stage)(); !s.ok()) return s;
+    }
+    for (const auto stage :
+         {&MountRun::Survive, &MountRun::EnterSandbox, &MountRun::StartTracers,
           &MountRun::StartCommands}) {
       Status s = (this->*stage)();
       if (!s.ok() && predecessors_ != 0) LeaveToKeeper(s);
@@ -127,6 +140,26 @@ class MountRun {
 
   // This daemon cannot take the place of a dead one: another may.
   [[noreturn]] void LeaveToKeeper(const Status& why);
+  Status OpenProcFolders();
+  Status ChooseThreads();
+  // --- Another program (upgrade.cc). What it is left, and would be run.
+  Result<survive::Inheritance> Leave() const;
+  survive::ProgramToRun OtherProgram() const;
+  void KeepTracersOpen(const KnownNames& names);
+  // In the daemon: asks for it; returns where there is none.
+  Status Upgrade();
+  Status Drain();
+  // In that program: does all that comes before Survive, from what it was left.
+  // Returns only if that goes well, and this is no trial.
+  void Inherit();
+  Status InheritState();
+  Status InheritProcess();
+  Status InheritOutputs();
+  Status InheritTree();
+  Status InheritTransport();
+  Status InheritMount();
+  Status AgreeIfTrial();
+  Result<UniqueFd> Inherited(std::string_view name) const;
   // What of /proc is about this process.
   Status OpenOwnProc();
   void LookAtKeeper();
@@ -153,6 +186,13 @@ class MountRun {
   MountOptions options_;
   Log& log_;
   ProcessFeed* const feed_;  // null: not of a command that is run
+  const survive::Inheritance* const inherited_;  // null: it begins
+
+  std::string program_;  // that was started, absolute
+  // For another program; with --survive yes.
+  std::optional<KeptTracers> kept_;
+  UniqueFd kept_source_;
+  std::string upgrade_obstacle_;
 
   std::unique_ptr<ConfigSteering> steering_;  // null: its config is a file
   bool reloads_ = false;

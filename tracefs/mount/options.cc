@@ -203,6 +203,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   MountOptions options;
+  options.words.assign(argv, argv + argc);
   options.help = given.Help();
   options.version = given.Has("version");
   if (options.help || options.version) return options;

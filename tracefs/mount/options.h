@@ -32,6 +32,7 @@ inline constexpr char kSandboxWords[] = "on strict off";
 struct MountOptions {
   enum class Command { kMount, kCheck, kDoctor, kReload };
 
+  std::vector<std::string> words;  // the command line itself
   HelpWish help = {};
   bool version = false;
   Command command = Command::kMount;

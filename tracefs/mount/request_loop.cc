@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -97,9 +98,19 @@ bool IsForget(const InHeader& header) {
 
 }  // namespace
 
+// A reader that waits for a request is woken up by a signal, which must not
+// come to it later: it would end a call below.
+enum class Reading : uint8_t {
+  kNo,
+  kYes,
+  kWoken,  // a signal is about to be sent
+  kSent,
+};
+
 struct RequestLoop::Reader {
   std::thread thread;
   size_t number = 0;
+  std::atomic<Reading> reading{Reading::kNo};
 };
 
 RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs, Refused refused)
@@ -115,9 +126,67 @@ RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs, Refused refused)
 
 RequestLoop::~RequestLoop() = default;
 
-size_t RequestLoop::Read(std::byte* buffer) {
+void RequestLoop::AwaitResume() {
+  std::unique_lock lock(mu_);
+  if (!paused_.load()) return;
+  ++parked_;
+  ended_.notify_all();
+  resumed_.wait(lock, [this] { return !paused_.load(); });
+  --parked_;
+}
+
+ssize_t RequestLoop::ReadOnce(std::byte* buffer, Reader* reader) {
+  if (reader == nullptr) return ::read(device_, buffer, Area::kBufferBytes);
+  reader->reading.store(Reading::kYes);
+  ssize_t n = -1;
+  int error = EINTR;
+  if (!paused_.load()) [[likely]] {
+    n = ::read(device_, buffer, Area::kBufferBytes);
+    error = errno;
+  }
+  for (Reading now = Reading::kYes;
+       !reader->reading.compare_exchange_strong(now, Reading::kNo);) {
+    ::sched_yield();  // what was sent comes here at the latest
+    if (now == Reading::kWoken) now = Reading::kSent;
+  }
+  if (n < 0 && paused_.load()) AwaitResume();
+  errno = error;
+  return n;
+}
+
+bool RequestLoop::Pause(std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  std::unique_lock lock(mu_);
+  paused_.store(true);
+  while (parked_ != running_.load()) {
+    if (fuse_session_exited(session_) != 0 ||
+        std::chrono::steady_clock::now() >= end) {
+      return false;
+    }
+    for (Reader& reader : readers_) {
+      // Again, should it have come just before the read.
+      Reading now = reader.reading.load();
+      if ((now != Reading::kYes && now != Reading::kSent) ||
+          !reader.reading.compare_exchange_strong(now, Reading::kWoken)) {
+        continue;
+      }
+      ::pthread_kill(reader.thread.native_handle(), kWakeUp);
+      reader.reading.store(Reading::kSent);
+    }
+    ended_.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  return fuse_session_exited(session_) == 0;
+}
+
+void RequestLoop::Resume() {
+  const std::lock_guard lock(mu_);
+  paused_.store(false);
+  resumed_.notify_all();
+}
+
+size_t RequestLoop::Read(std::byte* buffer, Reader* reader) {
   while (fuse_session_exited(session_) == 0) {
-    const ssize_t n = ::read(device_, buffer, Area::kBufferBytes);
+    const ssize_t n = ReadOnce(buffer, reader);
     if (n >= static_cast<ssize_t>(sizeof(InHeader))) {
       return static_cast<size_t>(n);
     }
@@ -149,15 +218,25 @@ Status RequestLoop::Begin() {
   return Status::Ok();
 }
 
-Status RequestLoop::TakeOver() {
-  survive::Header& header = area_.header();
+bool RequestLoop::ServeFirstAgain(fuse_session* session, Area& area) {
+  survive::Header& header = area.header();
   const size_t size = header.init_size.load();
-  if (size < sizeof(InHeader) || size > header.init.size()) {
-    return Status::SystemSaid(EPROTO, "the daemon died before it had begun");
-  }
+  if (size < sizeof(InHeader) || size > header.init.size()) return false;
   std::array<std::byte, sizeof header.init> init = header.init;
   const fuse_buf message = BufferOf(init.data(), size);
-  fuse_session_process_buf(session_, &message);
+  fuse_session_process_buf(session, &message);
+  return true;
+}
+
+Status RequestLoop::TakeOver() {
+  if (!ServeFirstAgain(session_, area_)) {
+    return Status::SystemSaid(EPROTO, "the daemon died before it had begun");
+  }
+  if (!fs_.agrees()) {
+    return Status::SystemSaid(
+        EPROTO,
+        "the daemon before has agreed on something else with the kernel");
+  }
 
   OutHeader resend = {sizeof resend, kNotifyResend, 0};
   if (::write(device_, &resend, sizeof resend) != sizeof resend) {
@@ -221,14 +300,15 @@ std::unordered_set<uint64_t> RequestLoop::TakeSentAgain() {
 }
 
 // Reads into that buffer. Should it be a FORGET, a later daemon finds it there.
-size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot) {
+size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot,
+                                 Reader* reader) {
   constexpr InHeader kNothing{};
   std::byte* const buffer = area_.buffer(number);
   std::memcpy(buffer, &kNothing, sizeof kNothing);
   slot.items.store(0, std::memory_order_relaxed);
   slot.forgets.store(static_cast<uint32_t>(number) + 1,
                      std::memory_order_release);
-  return Read(buffer);
+  return Read(buffer, reader);
 }
 
 // What a dead daemon has done.
@@ -306,7 +386,7 @@ void RequestLoop::Run(Reader& reader) {
     idle_.fetch_add(1);
   }
   while (fuse_session_exited(session_) == 0) {
-    const size_t size = ReadAsForget(reader.number, slot);
+    const size_t size = ReadAsForget(reader.number, slot, &reader);
     if (size == 0) continue;
     if (IsForget(HeaderOf(buffer))) {
       Process(buffer, size);

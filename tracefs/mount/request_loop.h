@@ -12,7 +12,10 @@
 // were.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -44,16 +47,29 @@ class RequestLoop {
   Status Begin();
   // A later one, which has restored `fs`: takes over what was not answered.
   Status TakeOver();
+  // What the kernel asked first, served once more; false where that is not
+  // known. The kernel ignores the answer.
+  static bool ServeFirstAgain(fuse_session* session, survive::Area& area);
   // Serves until the session ends. 0 or an errno value.
   int Serve();
+
+  // Takes no more requests, which wait in the kernel, and waits until those
+  // that were taken are answered, but for the ones in the side pool. False if
+  // that is not within `patience`, or the session has ended. Then, in any case,
+  // Resume. Threads: any one that serves nothing.
+  bool Pause(std::chrono::milliseconds patience);
+  void Resume();
 
  private:
   struct Reader;
   void Run(Reader& reader);
   // A message into the buffer of a reader; its size, 0 when the session is over
   // or nothing came in this time.
-  size_t Read(std::byte* buffer);
-  size_t ReadAsForget(size_t number, survive::WorkSlot& slot);
+  size_t Read(std::byte* buffer, Reader* reader = nullptr);
+  size_t ReadAsForget(size_t number, survive::WorkSlot& slot,
+                      Reader* reader = nullptr);
+  ssize_t ReadOnce(std::byte* buffer, Reader* reader);
+  void AwaitResume();
   std::unordered_set<uint64_t> TakeSentAgain();
   void RefuseDeadly();
   void Process(std::byte* message, size_t size);
@@ -75,6 +91,9 @@ class RequestLoop {
   std::atomic<size_t> left_count_{0};
   std::atomic<int> idle_{0};
   std::atomic<int> running_{0};
+  std::atomic<bool> paused_{false};
+  int parked_ = 0;  // readers, while it is paused
+  std::condition_variable resumed_;
 };
 
 }  // namespace tracefs

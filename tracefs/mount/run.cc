@@ -66,6 +66,7 @@ void SetUpWorker(int policy) {
 }  // namespace
 
 Status MountRun::Prepare() {
+  program_ = Resolved("/proc/self/exe");
   if (options_.survive && ::geteuid() != 0) {
     return Status::System(EPERM, "--survive yes needs root");
   }
@@ -104,6 +105,10 @@ Status MountRun::Prepare() {
   descriptors_ = RaiseLimits();
   if (options_.survive) survive::ProtectFromOomKiller();
   if (Status s = DropAlways(); !s.ok()) return s;
+  return OpenProcFolders();
+}
+
+Status MountRun::OpenProcFolders() {
   Result<UniqueFd> proc = OpenProc();
   if (!proc.ok()) return proc.status();
   proc_ = *std::move(proc);
@@ -126,10 +131,12 @@ Status MountRun::PlanOutputs() {
   if (options_.survive) {
     if (Status s = CheckSurvives(config_); !s.ok()) return s;
   }
+  const RememberedNames users;
   Result<std::vector<TracerPlan>> plans =
-      PlanTracers(config_, names_, {.stay = begun_to_trace_});
+      PlanTracers(config_, names_, {.users = &users, .stay = begun_to_trace_});
   if (!plans.ok()) return plans.status();
   plans_ = *std::move(plans);
+  if (options_.survive) KeepTracersOpen(users.names());
   // Files that a config names may be among them (/dev/fd/N).
   CloseInheritedFiles();
   return steering_ != nullptr ? steering_->Remember() : Status::Ok();
@@ -141,6 +148,9 @@ Status MountRun::OpenTree() {
                  replaces_ ? given_.mount_point : std::string());
   if (!source.ok()) return source.status();
   source_ = *std::move(source);
+  if (options_.survive) {
+    kept_source_.Reset(::fcntl(source_.fd.get(), F_DUPFD_CLOEXEC, 0));
+  }
   options_.source = Resolved(given_.source);
   // Before it is a clone, whose root is where it begins.
   if (const UniqueFd given(
@@ -208,6 +218,10 @@ Status MountRun::ChooseHowToServe() {
       ChooseTransport(options_.transport, transport_facts);
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);
+  return ChooseThreads();
+}
+
+Status MountRun::ChooseThreads() {
   // With the threads that read, fewer than there are slots.
   if (options_.survive) transport_.max_waiting = 128;
   queue_threads_ =
@@ -308,6 +322,13 @@ std::string ControlProgram() {
 Status Run(const MountOptions& given, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed) {
   return MountRun(given, log, feed).Do(ready);
+}
+
+Status GoOn(const MountOptions& given, Log& log,
+            const survive::Inheritance& inheritance) {
+  return MountRun(given, log, nullptr, &inheritance).Do([] {
+    return Status::Ok();
+  });
 }
 
 }  // namespace tracefs

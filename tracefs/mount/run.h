@@ -7,6 +7,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/survive/inheritance.h"
 
 namespace tracefs {
 
@@ -18,6 +19,11 @@ class ProcessFeed;
 // tracefs-run, whose end ends the mount; null: there are none.
 Status Run(const MountOptions& options, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed = nullptr);
+
+// The same from where another program has left it: one mount that goes on. Does
+// not return where this program cannot, or is only asked whether it could.
+Status GoOn(const MountOptions& options, Log& log,
+            const survive::Inheritance& inheritance);
 
 // tracefs-ctl, in the directory of this program.
 std::string ControlProgram();

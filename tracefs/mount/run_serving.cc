@@ -73,6 +73,8 @@ Status MountRun::StartCommands() {
                      .steering = steering_.get(),
                      .survives = area_.get(),
                      .orders = orders_.get(),
+                     .upgrade = area_ == nullptr ? std::function<Status()>()
+                                                 : [this] { return Upgrade(); },
                      .unmount = [this] { return session_->Unmount(); }});
   server_ = std::move(socket_.server);
   if (server_ != nullptr) {

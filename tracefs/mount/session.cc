@@ -133,11 +133,58 @@ Result<std::unique_ptr<Session>> Session::Mount(
     return Status::System(ENOTDIR, "mount point '" + options.mount_point + "'");
   }
 
+  if (Status s = session->MakeSession(options, transport, fs); !s.ok()) {
+    return s;
+  }
+  if (Status s = session->MountThere(); !s.ok()) return s;
+  if (Status s = watchdog.Guard(resolved); !s.ok()) {
+    if (!replaces) fuse_session_unmount(session->session_);
+    return s.Prefixed("watchdog");
+  }
+  session->mounted_ = true;
+  if (replaces) {
+    if (Status s = session->StayShut(); !s.ok()) return s;
+  }
+  fs.SetSession(session->session_);
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::Adopt(
+    const MountOptions& options, const TransportChoice& transport,
+    FileSystem& fs, Watchdog& watchdog, UniqueFd connection) {
+  std::unique_ptr<Session> session(new Session(watchdog));
+  session->mount_point_ = options.mount_point;
+  if (Status s = session->MakeSession(options, transport, fs); !s.ok()) {
+    return s;
+  }
+  const std::string place = "/dev/fd/" + std::to_string(connection.get());
+  if (fuse_session_mount(session->session_, place.c_str()) != 0) {
+    return Status::System(EBADF, "the connection to the kernel");
+  }
+  static_cast<void>(connection.Release());
+  session->mounted_ = true;
+  fs.SetSession(session->session_);
+  return session;
+}
+
+Status Session::Rehearse(FileSystem& fs) {
+  if (!RequestLoop::ServeFirstAgain(session_, *fs.area())) {
+    return Status::SystemSaid(EPROTO, "the daemon had not begun");
+  }
+  if (fuse_session_exited(session_) == 0 && fs.agrees()) return Status::Ok();
+  return Status::SystemSaid(
+      EPROTO,
+      "this program would agree with the kernel on something else than the one "
+      "that has mounted it");
+}
+
+Status Session::MakeSession(const MountOptions& options,
+                            const TransportChoice& transport, FileSystem& fs) {
   std::vector<std::string> fuse_options = {"default_permissions",
                                            "subtype=tracefs",
                                            "fsname=" + Escaped(options.source)};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
-  session->uring_ = transport.uring;
+  uring_ = transport.uring;
   if (transport.uring) {
     fuse_options.push_back("io_uring");
     fuse_options.push_back("io_uring_q_depth=" +
@@ -151,22 +198,12 @@ Result<std::unique_ptr<Session>> Session::Mount(
   fuse_opt_add_arg(&args, "-o");
   fuse_opt_add_arg(&args, joined.c_str());
   const fuse_lowlevel_ops& ops = FileSystem::Operations();
-  session->session_ = fuse_session_new(&args, &ops, sizeof ops, &fs);
+  session_ = fuse_session_new(&args, &ops, sizeof ops, &fs);
   fuse_opt_free_args(&args);
-  if (session->session_ == nullptr) {
+  if (session_ == nullptr) {
     return Status::Invalid("libfuse refused the options -o " + joined);
   }
-  if (Status s = session->MountThere(); !s.ok()) return s;
-  if (Status s = watchdog.Guard(resolved); !s.ok()) {
-    if (!replaces) fuse_session_unmount(session->session_);
-    return s.Prefixed("watchdog");
-  }
-  session->mounted_ = true;
-  if (replaces) {
-    if (Status s = session->StayShut(); !s.ok()) return s;
-  }
-  fs.SetSession(session->session_);
-  return session;
+  return Status::Ok();
 }
 
 namespace {

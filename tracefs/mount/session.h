@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,14 @@ class Session {
   static Result<std::unique_ptr<Session>> Mount(
       const MountOptions& options, const TransportChoice& transport,
       FileSystem& fs, Watchdog& watchdog, bool replaces = false);
+  // That of another program, by the connection to the kernel, which `watchdog`
+  // guards already. The connection may be another, to try it (Rehearse).
+  static Result<std::unique_ptr<Session>> Adopt(
+      const MountOptions& options, const TransportChoice& transport,
+      FileSystem& fs, Watchdog& watchdog, UniqueFd connection);
+  // Serves the kernel's first request once more, as each later daemon does.
+  // Whether this program would agree on the same (FileSystem::agrees).
+  Status Rehearse(FileSystem& fs);
   ~Session();
 
   // Before Begin: the mount is to survive this daemon, which takes the place of
@@ -84,6 +93,16 @@ class Session {
   // looked up again on its next use. Not from a worker's handler.
   void ForgetNames();
 
+  // Takes no more requests, or does again (RequestLoop). Only of a mount that
+  // is to survive. Threads: any that serves nothing.
+  bool Pause(std::chrono::milliseconds patience) {
+    return loop_->Pause(patience);
+  }
+  void Resume() { loop_->Resume(); }
+
+  // The connection to the kernel.
+  int device() const { return fuse_session_fd(session_); }
+
   // Unmounts it; Serve then returns. kSystem with EBUSY while it is in use.
   // Threads: any.
   Status Unmount() { return watchdog_.Unmount(/*lazy=*/false); }
@@ -106,6 +125,8 @@ class Session {
                     const std::function<bool()>& hangs);
   int ServeByLibfuse();
   void UnmountAnyway();
+  Status MakeSession(const MountOptions& options,
+                     const TransportChoice& transport, FileSystem& fs);
   // Mounts at mount_point_, or in place of the dead mount there.
   Status MountThere();
 

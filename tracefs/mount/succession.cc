@@ -13,6 +13,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/helper_link.h"
+#include "tracefs/base/version.h"
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/survive/faults.h"
 #include "tracefs/survive/keeper.h"
@@ -43,10 +44,17 @@ void MountRun::KeepTraces() {
 void MountRun::TellTraces() {
   area_->ForgetLeftBlocks();
   survive::Header& header = area_->header();
-  const std::string number = std::to_string(predecessors_);
   const std::string doubts = std::to_string(header.doubts.load());
+  const uint64_t upgrades = survive::HandOverWord::Of(*area_).generation;
+  const std::string deaths = std::to_string(header.successions.load());
+  if (header.upgrades_told.load() != upgrades) {
+    pipeline_.Tell({.from_ns = MonotonicNs(),
+                    .properties = {{"daemon.upgrade", std::string(kVersion)},
+                                   {"daemon.doubts", doubts}}});
+    return;
+  }
   pipeline_.Tell({.from_ns = MonotonicNs(),
-                  .properties = {{"daemon.succession", number},
+                  .properties = {{"daemon.succession", deaths},
                                  {"daemon.doubts", doubts}}});
 }
 
@@ -101,9 +109,11 @@ void MountRun::TellRefused(const std::string& request,
 
 Status MountRun::Survive() {
   if (!options_.survive) return Status::Ok();
-  Result<std::unique_ptr<survive::Area>> area = survive::Area::Make();
-  if (!area.ok()) return area.status();
-  area_ = *std::move(area);
+  if (inherited_ == nullptr) {
+    Result<std::unique_ptr<survive::Area>> area = survive::Area::Make();
+    if (!area.ok()) return area.status();
+    area_ = *std::move(area);
+  }
   fs_->KeepIn(*area_);
   AwaitHelpers();
   const Result<uint32_t> before = survive::BecomeKeeper(
@@ -112,9 +122,12 @@ Status MountRun::Survive() {
                    [](const TracerPlan& plan) {
                      return plan.parts.when_full == LossPolicy::kFail;
                    }),
-               .told = [this](const std::string& text) {
-                 log_.SayNow(NoticeId::kFailed, "the mount ends: " + text);
-               }});
+               .told =
+                   [this](const std::string& text) {
+                     log_.SayNow(NoticeId::kFailed, "the mount ends: " + text);
+                   },
+               .program = OtherProgram(),
+               .inheritance = inherited_});
   if (!before.ok()) return before.status();
   predecessors_ = *before;
   if (Status s = OpenOwnProc(); !s.ok()) return s;
@@ -167,10 +180,19 @@ void MountRun::TellSuccession() {
   survive::Header& header = area_->header();
   const uint64_t gap = MonotonicNs() - header.died_ns.load();
   if (gap > header.longest_gap_ns.load()) header.longest_gap_ns.store(gap);
+  const uint64_t upgrades = survive::HandOverWord::Of(*area_).generation;
+  if (header.upgrades_told.exchange(static_cast<uint32_t>(upgrades)) !=
+      upgrades) {
+    Notify(NoticeId::kUpgraded,
+           "another program serves it: Tracefs " + std::string(kVersion) +
+               ", nobody had for " + DurationText(gap) + " (" +
+               std::to_string(upgrades) + " so far)");
+    return;
+  }
   Notify(NoticeId::kSucceeded,
          "another daemon serves it: the one before was killed " +
-             DurationText(gap) + " ago (" + std::to_string(predecessors_) +
-             " so far)");
+             DurationText(gap) + " ago (" +
+             std::to_string(header.successions.load()) + " so far)");
   if (header.tracing.load() == survive::Tracing::kOn) return;
   Notify(NoticeId::kUntraced,
          "daemons crash again and again (" +

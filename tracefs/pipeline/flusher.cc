@@ -17,12 +17,30 @@ Status Flusher::Start() {
   });
 }
 
-Status Flusher::FlushAll() {
-  // A thread between its reply and its record gets a moment.
+// A thread between its reply and its record gets a moment.
+void Flusher::FlushMostBlocks() {
   constexpr int kTries = 50;
   for (int i = 0; i < kTries && !FlushBlocks(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+void Flusher::KeepAll() {
+  FlushMostBlocks();
+  for (const TracerSet::Entry& e : tracers_->running) {
+    e.tracer->SubmitProcesses();
+    e.tracer->SubmitLosses();
+    if (!e.tracer->counts()) continue;
+    CollectCounts(e);
+    e.tracer->KeepCounts();
+  }
+  for (const TracerSet::Entry& e : tracers_->suspended) {
+    if (e.tracer->counts()) e.tracer->KeepCounts();
+  }
+}
+
+Status Flusher::FlushAll() {
+  FlushMostBlocks();
   Status first;
   for (const TracerSet::Entry& e : tracers_->running) {
     e.tracer->SubmitProcesses();

@@ -29,11 +29,14 @@ class Flusher {
   // Passes every open block on to the outputs. Returns the first failure, after
   // trying all.
   Status FlushAll();
+  // All that a later daemon can have it will: blocks are written, counts saved.
+  void KeepAll();
   // Adds up what all threads have counted for a tracer that runs.
   void CollectCounts(const TracerSet::Entry& e);
 
  private:
   bool FlushBlocks();
+  void FlushMostBlocks();
   void FlushWhatIsDue();
 
   const std::chrono::milliseconds interval_;

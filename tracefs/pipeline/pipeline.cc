@@ -169,6 +169,11 @@ Status Pipeline::FlushAll() {
   return flusher_.FlushAll();
 }
 
+void Pipeline::KeepAll() {
+  std::lock_guard change(changes_);
+  flusher_.KeepAll();
+}
+
 std::vector<TracerStats> Pipeline::Stats() const {
   std::vector<TracerStats> all;
   std::lock_guard lock(set_mu_);

@@ -81,6 +81,10 @@ class Pipeline final : public EventSink, public ProcessSink {
   // after trying all.
   Status FlushAll();
 
+  // Once nothing is recorded any more: what this has goes to where a later
+  // daemon has it.
+  void KeepAll();
+
   // All tracers, including suspended ones, by id. Never waits for an output.
   // Not from a worker's handler.
   std::vector<TracerStats> Stats() const;

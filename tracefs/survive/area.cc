@@ -1,6 +1,8 @@
 #include "tracefs/survive/area.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,38 +82,80 @@ bool HasResult(const Outcome& outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Area>> Area::Make() {
-  std::unique_ptr<Area> area(new Area);
-  constexpr size_t kPage = 4096;
-  size_t at = 0;
-  const auto take = [&](size_t bytes) {
-    const size_t begin = at;
-    at += (bytes + kPage - 1) / kPage * kPage;
-    return begin;
-  };
-  const size_t header = take(sizeof(Header));
-  const size_t slots = take(kSlots * sizeof(WorkSlot));
-  const size_t buffers = take((kReaders + 1) * kBufferBytes);
-  const size_t opens = take(kMostOpens * sizeof(OpenRecord));
-  const size_t locks = take(kMostLocks * sizeof(LockRecord));
-  const size_t blocks = take(Header::kBlocks * kBlockBytes);
-  const size_t nodes = take(kMostNodes * sizeof(NodeRecord));
-  void* const memory =
-      ::mmap(nullptr, at, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// Where what lies in the memory.
+struct Area::Places {
+  static constexpr size_t kPage = 4096;
+  size_t header, slots, buffers, opens, locks, blocks, nodes, end;
+
+  static constexpr Places Make() {
+    Places p{};
+    size_t at = 0;
+    const auto take = [&](size_t bytes) {
+      const size_t begin = at;
+      at += (bytes + kPage - 1) / kPage * kPage;
+      return begin;
+    };
+    p.header = take(sizeof(Header));
+    p.slots = take(kSlots * sizeof(WorkSlot));
+    p.buffers = take((kReaders + 1) * kBufferBytes);
+    p.opens = take(kMostOpens * sizeof(OpenRecord));
+    p.locks = take(kMostLocks * sizeof(LockRecord));
+    p.blocks = take(Header::kBlocks * kBlockBytes);
+    p.nodes = take(kMostNodes * sizeof(NodeRecord));
+    p.end = at;
+    return p;
+  }
+};
+
+Area::Area() : bytes_(Places::Make().end) {}
+
+Status Area::Map(int flags) {
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                              flags | MAP_NORESERVE, file_.get(), 0);
   if (memory == MAP_FAILED) {
     return Status::System(errno, "memory that survives the daemon");
   }
-  area->memory_ = memory;
-  area->bytes_ = at;
+  constexpr Places kPlaces = Places::Make();
+  memory_ = memory;
   auto* const base = static_cast<std::byte*>(memory);
-  area->header_ = reinterpret_cast<Header*>(base + header);
-  area->slots_ = reinterpret_cast<WorkSlot*>(base + slots);
-  area->buffers_ = base + buffers;
-  area->blocks_ = base + blocks;
-  area->opens_ = reinterpret_cast<OpenRecord*>(base + opens);
-  area->locks_ = reinterpret_cast<LockRecord*>(base + locks);
-  area->nodes_ = reinterpret_cast<NodeRecord*>(base + nodes);
+  header_ = reinterpret_cast<Header*>(base + kPlaces.header);
+  slots_ = reinterpret_cast<WorkSlot*>(base + kPlaces.slots);
+  buffers_ = base + kPlaces.buffers;
+  blocks_ = base + kPlaces.blocks;
+  opens_ = reinterpret_cast<OpenRecord*>(base + kPlaces.opens);
+  locks_ = reinterpret_cast<LockRecord*>(base + kPlaces.locks);
+  nodes_ = reinterpret_cast<NodeRecord*>(base + kPlaces.nodes);
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<Area>> Area::Open(UniqueFd file, bool aside) {
+  std::unique_ptr<Area> area(new Area);
+  struct stat st;
+  // Of another size it is another version's; one that shrinks would kill us.
+  if (::fstat(file.get(), &st) != 0 ||
+      static_cast<size_t>(st.st_size) != area->bytes_ ||
+      (::fcntl(file.get(), F_GET_SEALS) & F_SEAL_SHRINK) == 0) {
+    return Status::SystemSaid(EUCLEAN, "the state is of another kind");
+  }
+  area->file_ = std::move(file);
+  if (Status s = area->Map(aside ? MAP_PRIVATE : MAP_SHARED); !s.ok()) return s;
+  if (area->header_->magic != Header::kMagic) {
+    return Status::SystemSaid(EUCLEAN, "the state is of another kind");
+  }
+  return area;
+}
+
+Result<std::unique_ptr<Area>> Area::Make() {
+  std::unique_ptr<Area> area(new Area);
+  area->file_.Reset(static_cast<int>(
+      ::memfd_create("tracefs-state", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+  const int file = area->file_.get();
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(area->bytes_)) != 0 ||
+      ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+          0) {
+    return Status::System(errno, "memory that survives the daemon");
+  }
+  if (Status s = area->Map(MAP_SHARED); !s.ok()) return s;
   area->header_->magic = Header::kMagic;
   area->header_->next_node.store(2);
   area->header_->next_handle.store(1);
@@ -130,7 +174,7 @@ Result<std::unique_ptr<Area>> Area::Make() {
 
 Area::~Area() {
   if (area_of_process == this) area_of_process = nullptr;
-  ::munmap(memory_, bytes_);
+  if (memory_ != nullptr) ::munmap(memory_, bytes_);
 }
 
 Area* Area::OfProcess() { return area_of_process; }

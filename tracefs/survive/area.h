@@ -2,10 +2,12 @@
 // memory that both share.
 //
 // It is made before the daemon, at an address that stays the same in each
-// (keeper.h). Records are written so that one that was torn by the end of a
-// process is recognised: the word that makes it valid is written last, and
-// cleared first. Nothing here is trusted by a successor that it can check: a
-// record names a descriptor, and the descriptor says what file that is.
+// (keeper.h); for another program, which has it at another address, there is a
+// descriptor of it, and no record holds an address (hand_over.h). Records are
+// written so that one that was torn by the end of a process is recognised: the
+// word that makes it valid is written last, and cleared first. Nothing here is
+// trusted by a successor that it can check: a record names a descriptor, and
+// the descriptor says what file that is.
 //
 // Counts of look-ups must never be too low: the kernel would go on to use what
 // is forgotten here. Each thread has a WorkSlot, and each change of a count is
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
 
 namespace tracefs::survive {
 
@@ -190,7 +193,7 @@ enum class Tracing : uint32_t {
 };
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3276727573667274;  // "trfsurv2"
+  static constexpr uint64_t kMagic = 0x3376727573667274;  // "trfsurv3"
   uint64_t magic;
   std::atomic<uint64_t> next_node;
   std::atomic<uint64_t> next_handle;
@@ -209,6 +212,15 @@ struct Header {
   std::atomic<uint32_t> faulted;
   std::atomic<uint32_t> gave_up;  // it ends because it cannot go on
   static constexpr uint32_t kSomeFault = ~uint32_t{0};
+  // Where the handing over to another program stands, and how many there were
+  // (hand_over.h); and those that a trace has been told of. The keeper that has
+  // left its place to its spare.
+  std::atomic<uint64_t> hand_over;
+  std::atomic<uint32_t> upgrades_told;
+  std::atomic<int32_t> abdicated;
+  std::array<char, 1024> refusal;  // why another program did not take over
+  // What the first daemon and the kernel agreed on; [0]: 0, nothing yet.
+  std::array<uint64_t, 8> agreed;
   // Keepers that took the place of one that was killed; the process that is the
   // keeper, and a pidfd of the daemon, or -1 (keeper.h).
   std::atomic<uint32_t> keepers;
@@ -250,6 +262,9 @@ class Area {
 
   // kSystem if there is no room.
   static Result<std::unique_ptr<Area>> Make();
+  // That of another program, by its descriptor; kSystem EUCLEAN if it is none.
+  // `aside`: what is changed there nobody else sees.
+  static Result<std::unique_ptr<Area>> Open(UniqueFd file, bool aside);
   ~Area();
   Area(const Area&) = delete;
   Area& operator=(const Area&) = delete;
@@ -260,6 +275,9 @@ class Area {
   OpenRecord& open(uint32_t i) { return opens_[i]; }
   LockRecord& lock(uint32_t i) { return locks_[i]; }
   WorkSlot& slot(size_t i) { return slots_[i]; }
+  // The memory itself.
+  int file() const { return file_.get(); }
+
   // Where reader `i` reads requests into; kReaders: whoever takes over.
   std::byte* buffer(size_t i) { return buffers_ + i * kBufferBytes; }
 
@@ -366,9 +384,13 @@ class Area {
   };
 
  private:
-  Area() = default;
+  struct Places;
+
+  Area();
+  Status Map(int flags);
 
   size_t bytes_ = 0;
+  UniqueFd file_;
   void* memory_ = nullptr;
   Header* header_ = nullptr;
   WorkSlot* slots_ = nullptr;

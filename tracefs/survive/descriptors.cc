@@ -115,10 +115,41 @@ std::unordered_map<int, int32_t*> PartsOfTraces(Area& area) {
 
 }  // namespace
 
-Status Descriptors::Keep() {
+std::vector<int> NumbersIn(Area& area) {
+  std::vector<int> numbers;
+  const auto add = [&](const std::atomic<int32_t>& fd) {
+    if (fd.load() > STDERR_FILENO) numbers.push_back(fd.load());
+  };
+  Header& header = area.header();
+  add(header.daemon);
+  for (const auto& fd : header.helpers) add(fd);
+  for (const auto& fd : header.trace_helpers) add(fd);
+  for (const OrderRecord& order : header.orders) {
+    for (const auto& fd : order.files) add(fd);
+  }
+  for (const auto& [number, place] : PartsOfTraces(area)) {
+    numbers.push_back(number);
+  }
+  const auto nodes = std::min<size_t>(header.nodes_used, Area::kMostNodes);
+  for (uint32_t i = 0; i < nodes; ++i) {
+    if (area.node(i).id.load() != 0) add(area.node(i).fd);
+  }
+  const auto opens = std::min<size_t>(header.opens_used, Area::kMostOpens);
+  for (uint32_t i = 0; i < opens; ++i) {
+    if (area.open(i).node.load() == 0) continue;
+    add(area.open(i).fd);
+    add(area.open(i).plain_fd);
+  }
+  return numbers;
+}
+
+Status Descriptors::Keep(Area& area) {
   Result<std::vector<int>> numbers = OpenNumbers();
   if (!numbers.ok()) return numbers.status();
+  const std::vector<int> records = NumbersIn(area);
+  const std::unordered_set<int> named(records.begin(), records.end());
   for (const int number : *numbers) {
+    if (named.contains(number)) continue;
     const int copy = ::fcntl(number, F_DUPFD_CLOEXEC, kFirstCopy);
     if (copy < 0) return Status::System(errno, "keeping descriptors");
     kept_.emplace_back(number, copy);

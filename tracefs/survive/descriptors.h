@@ -14,10 +14,14 @@
 
 namespace tracefs::survive {
 
+// The numbers of descriptors that records in `area` name, whatever they are.
+std::vector<int> NumbersIn(Area& area);
+
 class Descriptors {
  public:
-  // Copies all that are open, but for standard files. Before the first daemon.
-  Status Keep();
+  // Copies all that are open, but for standard files and those of records in
+  // `area`. Before the first daemon of a keeper.
+  Status Keep(Area& area);
 
   // In a daemon that takes the place of a dead one, and has no threads: opens
   // what was kept under its number, moves files of `area` that are in the way,

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <span>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/unique_fd.h"
@@ -25,10 +26,10 @@ namespace tracefs::survive {
 namespace {
 
 constexpr char kOomScore[] = "/proc/self/oom_score_adj";
-// Tells the spare that the keeper has ended.
-constexpr int kKeeperEnds = SIGUSR1;
 // Whether a daemon that is no child has ended.
 constexpr int kMsBetweenLooks = 50;
+// One that serves nobody any more.
+constexpr int kMsForDaemonToEnd = 1000;
 
 std::string oom_score_before;
 
@@ -72,6 +73,8 @@ class Passed {
       ::sigaction(kSignals[i], &action, &actions_[i]);
     }
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    // A keeper that was another program has left it so.
+    ::sigdelset(&before_, SIGCHLD);
     awake_ = before_;
     for (const int s : kSignals) ::sigdelset(&awake_, s);
   }
@@ -83,11 +86,12 @@ class Passed {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  // Waits for one of them or until `other` is ready; -1: however long.
+  // Waits for one of them or until one of `others` is ready; -1: however long.
   template <typename PassOn>
-  void Await(pollfd* other, int at_most_ms, PassOn&& pass_on) const {
+  void Await(std::span<pollfd> others, int at_most_ms, PassOn&& pass_on) const {
     const timespec time = {0, at_most_ms * 1'000'000L};
-    ::ppoll(other, 1, at_most_ms < 0 ? nullptr : &time, &awake_);
+    ::ppoll(others.data(), others.size(), at_most_ms < 0 ? nullptr : &time,
+            &awake_);
     for (size_t i = 0; i < kSignals.size(); ++i) {
       if (got_[i] == 0) continue;
       got_[i] = 0;
@@ -143,12 +147,12 @@ class Crashes {
 
 class Keeper {
  public:
-  Keeper(Area& area, const Descriptors& descriptors,
-         const KeeperOptions& options)
+  Keeper(Area& area, Descriptors& descriptors, const KeeperOptions& options)
       : header_(area.header()),
         area_(area),
         descriptors_(descriptors),
-        options_(options) {}
+        options_(options),
+        hand_over_(area, options.program) {}
 
   // Returns in daemons.
   Result<uint32_t> Run();
@@ -158,6 +162,10 @@ class Keeper {
 
   Role MakeDaemon(uint32_t number);
   void MakeSpare();
+  // Ends what another program has left: its daemon and its spare.
+  void TakeOver();
+  // Becomes another program.
+  void GiveOver();
   void AwaitKeepersEnd();
   End AwaitEnd();
   End EndOfOther() const;
@@ -172,9 +180,11 @@ class Keeper {
 
   Header& header_;
   Area& area_;
-  const Descriptors& descriptors_;
+  Descriptors& descriptors_;
   const KeeperOptions& options_;
   const Passed passed_;
+  HandOver hand_over_;
+  uint64_t generation_ = 0;  // programs before this one
   std::array<char, 16> name_{};
   Crashes crashes_;
   uint32_t in_vain_ = 0;
@@ -184,11 +194,16 @@ class Keeper {
 };
 
 Result<uint32_t> Keeper::Run() {
+  if (Status s = descriptors_.Keep(area_); !s.ok()) return s;
   ::prctl(PR_GET_NAME, name_.data(), 0, 0, 0);
+  generation_ =
+      HandOverWord::Of(area_).generation + (options_.inheritance != nullptr);
   header_.keeper.store(::getpid());
   MakeSpare();
+  if (options_.inheritance != nullptr) TakeOver();
   for (;;) {
-    const uint32_t number = header_.successions.load();
+    const auto number =
+        static_cast<uint32_t>(header_.successions.load() + generation_);
     // One that was made by the keeper before goes on.
     if (header_.daemon.load() < 0) {
       if (MakeDaemon(number) == Role::kDaemon) return number;
@@ -202,6 +217,7 @@ Result<uint32_t> Keeper::Run() {
     const End end = AwaitEnd();
     CloseIn(header_.daemon);
     child_ = -1;
+    hand_over_.Forget();
     if (header_.ended.load() != 0 || (number == 0 && end.exited)) {
       EndWith(end.exited ? end.status : 3);
     }
@@ -241,19 +257,64 @@ Keeper::Role Keeper::MakeDaemon(uint32_t number) {
   return Role::kDaemon;
 }
 
+void Keeper::TakeOver() {
+  const Inheritance& left = *options_.inheritance;
+  const HandOverWord word = HandOverWord::Of(area_);
+  // From here on there is no way back. A spare that is killed with us is not in
+  // the way: each knows by this word whether it is its turn.
+  if (word.phase != Phase::kDrained || word.generation + 1 != generation_ ||
+      !word.Change(area_, Phase::kNone, /*generations=*/1)) {
+    ::kill(spare_, SIGKILL);
+    ::waitpid(spare_, nullptr, 0);
+    Decline(left, &area_, "the daemon had gone on before it could");
+  }
+  for (const char* const name : {"spare", "daemon"}) {
+    const auto pid = static_cast<pid_t>(left.Number(name));
+    // A child that was not waited for: nobody else has its number.
+    if (pid <= 0 || ::waitpid(pid, nullptr, WNOHANG) != 0) continue;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  // One that was no child ends by itself.
+  pollfd daemon = {header_.daemon.load(), POLLIN, 0};
+  if (daemon.fd >= 0) {
+    static_cast<void>(::poll(&daemon, 1, kMsForDaemonToEnd));
+    ::syscall(SYS_pidfd_send_signal, daemon.fd, SIGKILL, nullptr, 0);
+    static_cast<void>(::poll(&daemon, 1, -1));
+  }
+  CloseIn(header_.daemon);
+  // Those of this program are others, and what is in no record is closed.
+  for (std::atomic<int32_t>& fd : header_.helpers) fd.store(-1);
+}
+
+void Keeper::GiveOver() {
+  const pid_t daemon = child_;
+  const Status why = hand_over_.Run(spare_, daemon);
+  ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
+  hand_over_.Refuse(why.message());
+}
+
 // Goes on in both: in the spare, when it has become the keeper.
 void Keeper::MakeSpare() {
   while (true) {
     const pid_t keeper = ::getpid();
     spare_ = CloneWithFiles(nullptr);
     if (spare_ != 0) return;
-    Block(kKeeperEnds);
+    Block(kLeavesToSpare);
     ::prctl(PR_SET_NAME, "tracefs-spare", 0, 0, 0);
-    ::prctl(PR_SET_PDEATHSIG, kKeeperEnds, 0, 0, 0);
+    ::prctl(PR_SET_PDEATHSIG, kLeavesToSpare, 0, 0, 0);
     spare_ = -1;
     child_ = -1;
+    hand_over_.Disown();
     if (::getppid() == keeper) AwaitKeepersEnd();
     ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+    // Another program has, or has not, taken over.
+    const HandOverWord word = HandOverWord::Of(area_);
+    if (word.generation != generation_) ::_exit(0);
+    // The daemon goes on.
+    if (word.phase != Phase::kNone) {
+      hand_over_.Refuse("the process that was to take over has ended");
+    }
     // It ended before there was a mount, or in order.
     if (header_.init_size.load() == 0 || header_.ended.load() != 0) {
       EndWith(3);
@@ -269,8 +330,8 @@ void Keeper::AwaitKeepersEnd() {
   const pid_t keeper = ::getppid();
   sigset_t set;
   ::sigemptyset(&set);
-  ::sigaddset(&set, kKeeperEnds);
-  while (::getppid() == keeper) {
+  ::sigaddset(&set, kLeavesToSpare);
+  while (::getppid() == keeper && header_.abdicated.load() != keeper) {
     siginfo_t info;
     // Anybody may send it.
     ::sigwaitinfo(&set, &info);
@@ -306,9 +367,12 @@ End Keeper::AwaitEnd() {
     if (ended) daemon.fd = -1;
     // Returns in the spare, too, once that is the keeper.
     if (ReapSpare()) continue;
+    std::array<pollfd, 3> others = {daemon,
+                                    pollfd{hand_over_.wakes(), POLLIN, 0},
+                                    pollfd{hand_over_.trial(), POLLIN, 0}};
     // Of a child SIGCHLD tells, whatever becomes of the descriptor.
-    const int at_most_ms = child_ > 0 ? -1 : kMsBetweenLooks;
-    passed_.Await(&daemon, at_most_ms, [this](int signal) {
+    const bool waits = child_ > 0 && hand_over_.trial() < 0;
+    passed_.Await(others, waits ? -1 : kMsBetweenLooks, [this](int signal) {
       if (child_ > 0) {
         ::kill(child_, signal);
       } else {
@@ -316,6 +380,8 @@ End Keeper::AwaitEnd() {
                   0);
       }
     });
+    if ((others[1].revents & POLLNVAL) != 0) hand_over_.HearNothing();
+    hand_over_.Look([this] { GiveOver(); });
   }
 }
 
@@ -376,9 +442,11 @@ bool KeeperLives(const Area& area) {
   return keeper.valid() && ::poll(&ended, 1, 0) == 0;
 }
 
+void RememberOomScore(const std::string& score) { oom_score_before = score; }
+std::string OomScore() { return oom_score_before; }
+
 Result<uint32_t> BecomeKeeper(Area& area, const KeeperOptions& options) {
   Descriptors descriptors;
-  if (Status s = descriptors.Keep(); !s.ok()) return s;
   return Keeper(area, descriptors, options).Run();
 }
 

@@ -29,6 +29,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/survive/area.h"
+#include "tracefs/survive/hand_over.h"
 
 namespace tracefs::survive {
 
@@ -36,14 +37,25 @@ namespace tracefs::survive {
 // While it has CAP_SYS_RESOURCE.
 void ProtectFromOomKiller();
 
+// How daemons are to treat the OOM killer, in a keeper that takes the place of
+// another program's; and what it is.
+void RememberOomScore(const std::string& score);
+std::string OomScore();
+
 struct KeeperOptions {
   // A mount whose daemons crash again and again goes on without traces.
   bool goes_on_untraced = true;
   // For the log: why the mount ends. Called in the keeper.
   std::function<void(const std::string&)> told;
+  // What would take this one's place (hand_over.h).
+  ProgramToRun program = {};
+  // This process has taken the place of another program, as far as that.
+  const Inheritance* inheritance = nullptr;
 };
 
-// Becomes a keeper, and returns in each daemon: how many there were before it.
+// Becomes a keeper, and returns in each daemon: how many there were before it,
+// those of other programs, too. Where another program is there still, that ends
+// first; if it has gone on meanwhile, this does not return.
 // In a later one all descriptors are as they were when this was called, and
 // those of the records in `area` besides. With one thread, and its signals
 // blocked.

@@ -253,6 +253,22 @@ Result<std::vector<Wish>> WishesOf(const Config& file) {
   return all;
 }
 
+Config WithFixedNames(const Config& file,
+                      const std::vector<TracerPlan>& plans) {
+  Config fixed = file;
+  for (size_t i = 0; i < fixed.tracers.size(); ++i) {
+    const TracerParts& parts = plans[i].parts;
+    TracerConfig& tracer = fixed.tracers[i];
+    tracer = WithName(tracer, parts.header.clock.real_ns, parts.serial);
+    if (!DriverRowOf(tracer).makes_named_files) continue;
+    std::string& name = tracer.output.back().value.text;
+    for (size_t at = 0; (at = name.find('%', at)) != name.npos; at += 2) {
+      name.insert(at, 1, '%');
+    }
+  }
+  return fixed;
+}
+
 Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans) {
   std::vector<UniqueFd>* const given = options.files;

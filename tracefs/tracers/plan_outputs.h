@@ -25,6 +25,10 @@ Status CheckOutput(const Config& file, const TracerConfig& config);
 // The files that MakeOutputs is to be given where it can make none itself.
 Result<std::vector<Wish>> WishesOf(const Config& file);
 
+// The config in which the outputs have the names that they have this time,
+// written so that they are the same the next time. `plans`: made from it.
+Config WithFixedNames(const Config& file, const std::vector<TracerPlan>& plans);
+
 // Makes the outputs of the tracers of `file`, with which `plans` begins.
 Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans);

@@ -23,6 +23,7 @@
 #include "tracefs/tools/ctl/text.h"
 #include "tracefs/tools/ctl/top.h"
 #include "tracefs/tools/ctl/unmount.h"
+#include "tracefs/tools/ctl/upgrade.h"
 
 namespace tracefs {
 namespace {
@@ -83,6 +84,7 @@ class Runner {
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
+      case CtlCommand::kUpgrade:
       case CtlCommand::kUnmount:
         break;  // have connections of their own
     }
@@ -272,11 +274,23 @@ Status Unmount(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
                        : Status::Corrupt("unmounted; not all is in its traces");
 }
 
+Status Upgrade(const CtlOptions& options, OutputBuffer& out) {
+  const Result<std::string> now =
+      UpgradeAndWait(options.mount, options.patience);
+  if (!now.ok()) return now.status();
+  const Result<std::string> text = UpgradeText(*now);
+  if (!text.ok()) return text.status();
+  out.Append(options.json ? *now + '\n' : *text);
+  return out.Flush();
+}
+
 int CtlOne(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
            const std::atomic<bool>& stop) {
   Status status;
   if (options.command == CtlCommand::kUnmount) {
     status = Unmount(options, out, err, stop);
+  } else if (options.command == CtlCommand::kUpgrade) {
+    status = Upgrade(options, out);
   } else if (options.command == CtlCommand::kTop) {
     status =
         options.table ? LiveTable(options, out, stop) : Top(options, out, stop);

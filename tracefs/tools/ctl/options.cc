@@ -63,6 +63,9 @@ constexpr CommandRow kCommands[] = {
      "the rules of configs: state, alarms, and what became of them"},
     {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
      "print operations as they happen; disturbs no tracer"},
+    {"upgrade", CtlCommand::kUpgrade, false, CommandRow::kNone, "",
+     "go on with the program that is installed now, without an end of the "
+     "mount (--survive yes)"},
     {"unmount", CtlCommand::kUnmount, false, CommandRow::kNone, "",
      "unmount it, and return when its traces are complete"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
@@ -100,7 +103,8 @@ CommandOptions VisibleOptions() {
       {.name = "format",
        .value = "NAME",
        .help = "tail: output format: " + LineFormatNames() +
-               "; default text. list, explain, stats, add, rules, unmount, "
+               "; default text. list, explain, stats, add, rules, upgrade, "
+               "unmount, "
                "top --by: text or json",
        .words = LineFormatNames() + " json"},
       {.name = "time-format",

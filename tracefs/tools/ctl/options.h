@@ -33,6 +33,7 @@ enum class CtlCommand {
   kRules,
   kTail,
   kTop,
+  kUpgrade,
   kUnmount,
 };
 

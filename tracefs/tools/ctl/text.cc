@@ -461,6 +461,10 @@ Result<std::string> StatsText(std::string_view json) {
             DurationText(survival.Number("longest_gap_ns")) +
             "; what came of " + CountText(survival.Number("doubts")) +
             " requests was inferred\n";
+    if (const uint64_t upgrades = survival.Number("upgrades"); upgrades != 0) {
+      text += "another program took over " + CountText(upgrades) +
+              " times, now Tracefs " + survival.Text("version") + '\n';
+    }
     if (!survival.IsTrue("tracing")) {
       text += "daemons crashed " + CountText(survival.Number("crashes")) +
               " times: the traces have ended\n";
