@@ -303,7 +303,9 @@ Status MountRun::InheritTree() {
 Status MountRun::InheritTransport() {
   forwards_locks_ = NamesLocks(plans_);
   Result<TransportChoice> transport =
-      ChooseTransport(options_.transport, {.forwards_locks = forwards_locks_});
+      ChooseTransport(options_.transport,
+                      {.forwards_locks = forwards_locks_, .round_trips = {}},
+                      /*obstacle=*/"");
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);
   return ChooseThreads();

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -34,6 +36,8 @@ constexpr char kAnswer[] = "answer";
 constexpr char kSpare[] = "spare";
 constexpr char kAgreed = '+';
 
+// setpriority(2), while nobody serves.
+constexpr int kHurried = -20;
 constexpr auto kMostTrial = seconds(20);
 // Who waits for an answer waits a little longer.
 constexpr auto kMostAsked = seconds(30);
@@ -320,10 +324,22 @@ Status HandOver::Run(pid_t spare, pid_t daemon) {
   if (spare > 0) with.SetNumber(kSpare, static_cast<uint64_t>(spare));
   if (daemon > 0) with.SetNumber("daemon", static_cast<uint64_t>(daemon));
   LetThrough();
+  // Callers wait.
+  const int priority = ::getpriority(PRIO_PROCESS, 0);
+  with.Set("priority", std::to_string(priority));
+  ::setpriority(PRIO_PROCESS, 0, kHurried);
   Execute(*program, with);
   const Status why = Status::System(errno, "'" + program_.path + "'");
+  ::setpriority(PRIO_PROCESS, 0, priority);
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   return why;
+}
+
+void StopHurrying(const Inheritance& inheritance) {
+  const std::string text = inheritance.Text("priority");
+  int priority = 0;
+  std::from_chars(text.data(), text.data() + text.size(), priority);
+  ::setpriority(PRIO_PROCESS, 0, priority);
 }
 
 bool IsTrial(const Inheritance& inheritance) { return inheritance.Has(kTrial); }
@@ -347,6 +363,7 @@ void Decline(const Inheritance& inheritance, Area* area,
   const auto spare = static_cast<pid_t>(inheritance.Number(kSpare));
   // It sees that this ends, too.
   if (area == nullptr || spare <= 0) ::_exit(3);
+  StopHurrying(inheritance);
   SetRefusal(*area, why);
   const HandOverWord word = HandOverWord::Of(*area);
   if (word.phase == Phase::kDrained) word.Change(*area, Phase::kRefused);

@@ -111,6 +111,9 @@ class HandOver {
 
 // --- In the program that was run.
 
+// It has run before others until now.
+void StopHurrying(const Inheritance& inheritance);
+
 // This process is only to say whether it could.
 bool IsTrial(const Inheritance& inheritance);
 // It could: ends the trial.

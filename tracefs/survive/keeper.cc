@@ -199,8 +199,12 @@ Result<uint32_t> Keeper::Run() {
   generation_ =
       HandOverWord::Of(area_).generation + (options_.inheritance != nullptr);
   header_.keeper.store(::getpid());
+  if (options_.inheritance != nullptr) StopHurrying(*options_.inheritance);
+  const pid_t self = ::getpid();
   MakeSpare();
-  if (options_.inheritance != nullptr) TakeOver();
+  // A spare whose turn it is goes on from here: what was to be ended has seen
+  // by itself that it is over.
+  if (options_.inheritance != nullptr && ::getpid() == self) TakeOver();
   for (;;) {
     const auto number =
         static_cast<uint32_t>(header_.successions.load() + generation_);
@@ -312,7 +316,7 @@ void Keeper::MakeSpare() {
     const HandOverWord word = HandOverWord::Of(area_);
     if (word.generation != generation_) ::_exit(0);
     // The daemon goes on.
-    if (word.phase != Phase::kNone) {
+    if (word.phase != Phase::kNone && word.phase != Phase::kRefused) {
       hand_over_.Refuse("the process that was to take over has ended");
     }
     // It ended before there was a mount, or in order.

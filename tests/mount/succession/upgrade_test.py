@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,12 +26,35 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from deaths import daemon_of, kill_daemon, let_daemon_die  # noqa: E402
 from processes import children_of, name_of  # noqa: E402
 from succession_cases import Succession  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
-                             expect_equal)
+from tracefs_harness import (PATIENCE_S, Skip, Suite, expect,  # noqa: E402
+                             expect_equal, wait_until)
 
 # What a user may have to wait for, on a machine that has much else to do.
 LONGEST_S = 3
 STATE = b"tracefs-state-1"
+# Runs the real one; on trial as it is.
+WRAPPER = r"""
+#include <string.h>
+#include <unistd.h>
+enum { LACKS, ENDS };
+extern char** environ;
+int main(int argc, char** argv) {
+  int trial = 0;
+  for (char** one = environ; *one; ++one) {
+    if (strncmp(*one, "TRACEFS_INHERITANCE_", 20) == 0 &&
+        strstr(*one, "\ntrial=")) {
+      trial = 1;
+    }
+  }
+  if (!trial && MODE == ENDS) _exit(1);
+  for (char** one = environ; *one && !trial; ++one) {
+    char* at = strstr(*one, "\ntracer_files=");
+    if (at) at[strlen("\ntracer_files=3")] = '9';
+  }
+  execv(REAL, argv);
+  return 1;
+}
+"""
 
 
 def upgrade(suite, point):
@@ -118,6 +142,9 @@ class Upgrades(Succession):
         for _ in range(2):
             os.mkdir(os.path.join(point, f"d{time.monotonic_ns()}"))
             self.upgraded(point)
+        # What is still to be said goes with who would say it.
+        wait_until(lambda: mount.messages().count(
+            "another program serves it") == 3, "the last message")
         let_daemon_die(mount, point)
         os.mkdir(os.path.join(point, "after a death"))
         survival = survival_of(self.suite, point)
@@ -343,6 +370,91 @@ class Upgrades(Succession):
         expect(os.path.isdir(other), "the program")
         mount.unmount()
 
+    def wrapped(self, mode):
+        """A program that is fit on trial, and not when it counts."""
+        source = os.path.join(self.program.folder, "wrapper.c")
+        made = os.path.join(self.program.folder, "wrapper")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(WRAPPER)
+        subprocess.run(["cc", "-o", made, f'-DREAL="{self.program.built}"',
+                        f"-DMODE={mode}", source], check=True)
+        with open(made, "rb") as file:
+            wrapper = file.read()
+        self.program.install(lambda program: wrapper)
+
+    def gives_up_late(self):
+        """The new program cannot go on where the old one is gone already: the
+        old daemon goes on, and the process that is known stays."""
+        if shutil.which("cc") is None:
+            raise Skip("no compiler")
+        _, point, trace, mount = self.mount()
+        before = daemon_of(mount)
+        self.wrapped("LACKS")
+        self.goes_on(point, mount, "lacks", "the descriptor of 'tracer.1'")
+        expect_equal(name_of(mount.pid), "tracefs-standin", "the old keeper")
+        expect_equal(survival_of(self.suite, point)["keeper"], True, "a keeper")
+        self.program.install()
+        os.kill(before, signal.SIGKILL)
+        os.mkdir(os.path.join(point, "after a death"))
+        self.upgraded(point)
+        os.mkdir(os.path.join(point, "after an upgrade"))
+        expect_equal(survival_of(self.suite, point)["upgrades"], 1, "upgrades")
+        mount.unmount()
+        self.made_are(trace, 3)
+
+    def made_are(self, trace, count):
+        made = [event["path"] for event in self.suite.read(trace)
+                if event["op"] == "mkdir"]
+        expect_equal((len(made), len(set(made))), (count, count), f"{made}")
+
+    def ends_late(self):
+        """It ends when there is no daemon that serves."""
+        if shutil.which("cc") is None:
+            raise Skip("no compiler")
+        _, point, trace, mount = self.mount()
+        self.wrapped("ENDS")
+        done = upgrade(self.suite, point)
+        expect(done.returncode != 0 and "take over has ended" in done.stderr,
+               f"{done}")
+        os.mkdir(os.path.join(point, "a"))
+        self.program.install()
+        self.upgraded(point)
+        os.mkdir(os.path.join(point, "b"))
+        expect_equal(mount.process.wait(), 1, "the new program")
+        subprocess.run(["umount", point], check=True)
+        self.suite.command("tracefs-dump", "--wait", trace)
+        self.made_are(trace, 2)
+
+    def keeper_killed(self):
+        """At any moment of an upgrade: the mount goes on."""
+        said = []
+        for delay in (0, 0.01, 0.03, 0.06, 0.1, 0.2):
+            _, point, trace, mount = self.mount()
+            asks = subprocess.Popen(
+                [os.path.join(self.suite.bin, "tracefs-ctl"), point,
+                 "upgrade"], stderr=subprocess.PIPE, text=True)
+            while asks.poll() is None and not any(
+                    name_of(child) == "tracefs-trial"
+                    for child in children_of(mount.pid)):
+                time.sleep(0.001)
+            time.sleep(delay)
+            os.kill(mount.pid, signal.SIGKILL)
+            os.mkdir(os.path.join(point, "a"))
+            _, errors = asks.communicate(timeout=PATIENCE_S)
+            said.append(asks.returncode)
+            expect(asks.returncode != 0 or not errors, errors)
+            end = time.monotonic() + PATIENCE_S
+            while not survival_of(self.suite, point)["keeper"]:
+                expect(time.monotonic() < end, "no keeper comes")
+                time.sleep(0.05)
+            self.upgraded(point)
+            os.mkdir(os.path.join(point, "b"))
+            mount.process.wait()
+            subprocess.run(["umount", point], check=True)
+            self.suite.command("tracefs-dump", "--wait", trace)
+            self.made_are(trace, 2)
+        return f"exit status of each: {said}"
+
     def under_load(self, output='file = "%s"', kills=0.0, visibility="auto",
                    **keys):
         options = self.suite.options
@@ -413,6 +525,9 @@ def main():
     suite.run("changed by clients", cases.changed_by_clients)
     suite.run("counted", cases.counted)
     suite.run("trials that are killed", cases.the_end_of_the_new)
+    suite.run("gives up late", cases.gives_up_late)
+    suite.run("ends late", cases.ends_late)
+    suite.run("keeper killed", cases.keeper_killed)
     suite.run("under load", cases.under_load)
     suite.run("under load, exact", cases.under_load, 'file = "%s"', 0.0,
               "exact")
