@@ -31,6 +31,9 @@ const Row kRows[] = {
     {Id(Field::kOffset), SizeTell::kTransfer},
     {Id(Field::kOffsetOut), SizeTell::kTransfer},
     {Id(Field::kLength), SizeTell::kTransfer},
+    {Id(Field::kKeptAt), SizeTell::kNothing},
+    {Id(Field::kKeptOffset), SizeTell::kTransfer},
+    {Id(Field::kKeptLength), SizeTell::kTransfer},
     // result
     {Id(Field::kResult), SizeTell::kTransfer},
     {Id(ArgId::kExitCode), SizeTell::kNothing},

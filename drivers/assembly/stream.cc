@@ -32,6 +32,8 @@ constexpr uint64_t kReplay = kStrReplay | kStrPostOp | kStrTid | kStrUid |
 constexpr uint64_t kFirstContents = uint64_t{1} << 33;
 constexpr uint64_t kMostContents = uint64_t{64} << 20;
 
+constexpr uint64_t kKeep = kReplay | kStrKeep;
+
 constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_POST_OP", kStrPostOp, "a message when the operation is done"},
     {"STR_PRE_OP", kStrPreOp,
@@ -87,10 +89,15 @@ constexpr StreamFlagInfo kStreamFlags[] = {
      "the same, with a checksum of what each file of at most 64 MiB held when "
      "it was first touched: all of it is read for that, once, while who "
      "touched it may go on"},
+    {"STR_KEEP", kKeep,
+     "STR_REPLAY, and what an operation is about to destroy (bytes that are "
+     "overwritten or cut off, a file that loses its last name) is kept first, "
+     "where keep_in says, so that tracefs-replay --undo gives it back"},
     {"STR_ALL", kAll,
      "everything but STR_PRE_OP, coarser times, STR_EXE, STR_CMDLINE, "
      "STR_CGROUP, STR_TTY, STR_ATTR, STR_SYSCALL, STR_DATA, STR_DATA_CKSUM, "
-     "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY, STR_REPLAY_CONTENTS"},
+     "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY, STR_REPLAY_CONTENTS, "
+     "STR_KEEP"},
 };
 
 static_assert(
@@ -140,7 +147,8 @@ class Stream final : public AssemblyDriver {
             .details = (flags_ & kStrDetails) != 0,
             .data = (moves_data && keeps_contents()) ||
                     (op == Op::setxattr_ && keeps_states()),
-            .order = keeps_states()};
+            .order = keeps_states(),
+            .keep = (flags_ & kStrKeep) != 0 && DestroysContents(op)};
   }
 
   ProcessNeeds process_needs() const override {
@@ -221,7 +229,7 @@ class Stream final : public AssemblyDriver {
     if (!keeps_states() || resolver == nullptr) return;
     resolver->ForEachTouched(
         [this](uint64_t inode) { return touched_.Has(inode); },
-        keeps_contents(),
+        keeps_contents() || (flags_ & kStrKeep) != 0,
         [&](std::string_view path, const FileState& state) {
           const uint64_t now = MonotonicNs();
           put([&](MessageWriter& out) {

@@ -36,13 +36,26 @@ Result<std::unique_ptr<AssemblyDriver>> MakeAggregateFrom(
 
 }  // namespace
 
+constexpr std::string_view kWhenNotKept[] = {"go_on", "fail"};
+
+// Of STR_KEEP (tracefs/tracers/keep_plan.h).
+constexpr OptionRow kStreamOptions[] = {
+    {.name = "keep_in", .type = ValueType::kText},
+    {.name = "keep_max", .type = ValueType::kSize, .min = 1 << 20},
+    {.name = "keep", .type = ValueType::kBlock},
+    {.name = "when_not_kept",
+     .type = ValueType::kChoice,
+     .words = kWhenNotKept},
+};
+
 std::span<const AssemblyDriverRow> AssemblyDrivers() {
   static const AssemblyDriverRow rows[] = {
       {{.name = "stream",
         .role = EntryRole::kAssembly,
         .value = {.type = ValueType::kFlags,
                   .required = true,
-                  .words = StreamFlagNames()}},
+                  .words = StreamFlagNames()},
+        .options = kStreamOptions},
        "one message for each operation",
        &MakeStreamFrom},
       {{.name = "aggregate",

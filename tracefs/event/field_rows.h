@@ -106,7 +106,25 @@
   X(kMapped, "mapped", "ARG_MAPPED", 50, 1, kUnsigned, kRequest,              \
     kStrArgs, kRequest, kFlag, "mapped")                                      \
   X(kDataLeftOut, "", "ARG_DATA_LEFT_OUT", 51, 1, kUnsigned, kRequest,        \
-    kStrData | kStrDataCksum, kRequest, kFlag, "data_left_out")
+    kStrData | kStrDataCksum, kRequest, kFlag, "data_left_out")               \
+  X(kKept, "", "ARG_KEPT", 52, 8, kUnsigned, kResult,                         \
+    kStrKeep, kHandle, kDecimal, "kept")                                      \
+  X(kKeptAt, "", "ARG_KEPT_AT", 53, 8, kUnsigned, kResult,                    \
+    kStrKeep, kIo, kNotShown, "kept_at")                                      \
+  X(kKeptOffset, "", "ARG_KEPT_OFFSET", 54, 8, kUnsigned, kResult,            \
+    kStrKeep, kIo, kNotShown, "kept_offset")                                  \
+  X(kKeptLength, "", "ARG_KEPT_LENGTH", 55, 8, kUnsigned, kResult,            \
+    kStrKeep, kIo, kDecimal, "kept_size")                                     \
+  X(kKeptChecksum, "", "ARG_KEPT_CRC32C", 56, 4, kHex, kResult,               \
+    kStrKeep, kChecksum, kNotShown, "kept_crc")                               \
+  X(kKeptChanged, "", "ARG_KEPT_CHANGED_NS", 57, 8, kSigned, kResult,         \
+    kStrKeep, kClock, kNotShown, "kept_changed")                              \
+  X(kKeptMtime, "", "ARG_KEPT_MTIME_NS", 58, 8, kSigned, kResult,             \
+    kStrKeep, kClock, kNotShown, "kept_mtime")                                \
+  X(kKeptFrom, "", "ARG_KEPT_FROM", 59, 8, kUnsigned, kResult,                \
+    kStrKeep, kHandle, kDecimal, "kept_from")                                 \
+  X(kNotKept, "", "ARG_NOT_KEPT", 60, 4, kErrno, kResult,                     \
+    kStrKeep, kRequest, kDecimal, "not_kept")
 
 // Texts. In place of the width: DataShape. Those that come with a request have
 // a member of Event each (kRequestTexts in event.h). Argument id 0: in no trace.

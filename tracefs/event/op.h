@@ -136,6 +136,13 @@ inline constexpr std::array<OpInfo, kOpCount> kRows = {{
 
 }  // namespace op_table
 
+// Whether it may destroy what a file holds (STR_KEEP).
+inline constexpr bool DestroysContents(Op op) {
+  return op == Op::write_ || op == Op::setattr_ || op == Op::open_ ||
+         op == Op::unlink_ || op == Op::rename_ || op == Op::fallocate_ ||
+         op == Op::copy_file_range_;
+}
+
 inline constexpr const OpInfo& Info(Op op) {
   return op_table::kRows[Index(op)];
 }

@@ -42,6 +42,7 @@ enum StreamFlag : uint64_t {
   kStrTty = 1u << 30,
   kStrCmdline = 1u << 31,
   kStrReplay = uint64_t{1} << 32,
+  kStrKeep = uint64_t{1} << 34,  // 33: drivers/assembly/stream.cc
 };
 
 // What the process definition holds, and what names the caller at all.

@@ -13,6 +13,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/hand_over.h"
+#include "tracefs/fs/keep_before.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -214,6 +215,12 @@ void Setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   RecordSetattr(op, *attr, to_set);
   op.Begin();
   if (!waits) op.ChangesFile(inode.number());
+  KeepBefore keep(op);
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    const int refused =
+        keep.Range(inode, static_cast<uint64_t>(attr->st_size), UINT64_MAX);
+    if (refused != 0) return op.ReplyError(refused);
+  }
   int error = Apply(op, inode, *attr, to_set, fi, waits ? 0 : O_NONBLOCK);
   if (error == EWOULDBLOCK && !waits) {
     if (op.HandOver([req, ino, again = *attr, to_set,
@@ -225,6 +232,7 @@ void Setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
     op.GivesUpItsTurn();
     error = Apply(op, inode, *attr, to_set, fi, 0);
   }
+  keep.Settle(error == 0);
   struct stat st;
   if (error == 0) error = Fstat(op.fs().FdOf(inode).get(), &st);
   if (error != 0) return op.ReplyError(error);

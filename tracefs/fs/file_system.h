@@ -85,6 +85,8 @@ struct FileSystemOptions {
   int max_aside = 0;
 };
 
+struct Keeping;  // keep_before.h
+
 // 64-bit fh -> handle.
 inline Handle& HandleAt(uint64_t fh) {
   Handle& handle = *Handle::Of(fh);
@@ -311,6 +313,11 @@ class FileSystem final : public EventResolver,
   // the first request.
   void SetSystemCalls(SystemCalls* calls) { system_calls_ = calls; }
 
+  // What operations are about to destroy is kept there; outlives this. Before
+  // the first request.
+  void SetKeeping(const Keeping* keeping) { keeping_ = keeping; }
+  const Keeping* keeping() const { return keeping_; }
+
   // The connection, once mounted.
   void SetSession(fuse_session* session) {
     session_ = session;
@@ -383,6 +390,7 @@ class FileSystem final : public EventResolver,
   const NameMatcher& names_;
   ProcessTable& processes_;
   SystemCalls* system_calls_ = nullptr;  // may be null
+  const Keeping* keeping_ = nullptr;     // null: nothing is kept
   CachePolicy policy_;
   std::atomic<int> worker_policy_ = kAsItIs;
   std::atomic<bool> rings_serve_ = false;

@@ -22,6 +22,7 @@
 #include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/io_buffer.h"
+#include "tracefs/fs/keep_before.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -279,6 +280,17 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   op.InferCaller(handle);
   op.Begin();
   op.ChangesFile(handle.inode.number());
+  // F_SETFL is never sent: each write carries the flags as they are now.
+  // What comes from the page cache has its place already.
+  const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;
+  KeepBefore keep(op);
+  if (const int error =
+          append ? 0
+                 : keep.Range(handle.inode, static_cast<uint64_t>(offset),
+                              static_cast<uint64_t>(offset) + size);
+      error != 0) {
+    return op.ReplyError(error);
+  }
   ssize_t n;
   {
     const fuse_ctx* caller = ContextOf(req);
@@ -290,9 +302,6 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(*fi));
     const char* const from = Aligned(handle, *fi, data, size);
     const iovec iov = {const_cast<char*>(from), size};
-    // F_SETFL is never sent: each write carries the flags as they are now.
-    // What comes from the page cache has its place already.
-    const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;
     if (as_caller.error() != 0 || from == nullptr) {
       n = -1;
       errno = from == nullptr ? ENOMEM : as_caller.error();
@@ -314,9 +323,24 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     }
   }
   if (n < 0) return op.ReplyError(errno);
+  keep.Settle(n > 0);
   const auto put = static_cast<size_t>(n);
   op.End(n, 0, [&] { return fuse_reply_write(req, put); });
 }
+
+namespace {
+
+// What fallocate(2) destroys of a file.
+int KeepFallocated(KeepBefore& keep, Inode& inode, int mode, uint64_t offset,
+                   uint64_t length) {
+  constexpr int kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+  constexpr int kZeroes = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  if ((mode & kMoves) != 0) return keep.Range(inode, offset, UINT64_MAX);
+  return keep.Range(inode, offset,
+                    (mode & kZeroes) != 0 ? offset + length : offset);
+}
+
+}  // namespace
 
 void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
                  off_t length, fuse_file_info* fi) {
@@ -326,14 +350,23 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
         static_cast<uint64_t>(length));
   op.Set(Field::kFlags, static_cast<uint32_t>(mode));
   op.Begin();
+  op.ChangesFile(handle.inode.number());
+  KeepBefore keep(op);
+  if (const int error = KeepFallocated(keep, handle.inode, mode,
+                                       static_cast<uint64_t>(offset),
+                                       static_cast<uint64_t>(length));
+      error != 0) {
+    return op.ReplyError(error);
+  }
   const fuse_ctx* caller = ContextOf(req);
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return op.ReplyError(as_caller.error());
-  op.ChangesFile(handle.inode.number());
   const int fd = handle.Fd(op.fs());
   // The kernel does not report set-user-id here either.
   ThreadCredentials::Current().AllowFsetid(IsRootWith(op, kFsetid));
-  op.ReplyError(::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
+  const int error = ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno;
+  keep.Settle(error == 0);
+  op.ReplyError(error);
 }
 
 void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
@@ -365,6 +398,12 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Begin();
   op.LooksAndChanges(in.inode, out.inode);
+  KeepBefore keep(op);
+  if (const int error = keep.Range(out.inode, static_cast<uint64_t>(offset_out),
+                                   static_cast<uint64_t>(offset_out) + size);
+      error != 0) {
+    return op.ReplyError(error);
+  }
   ssize_t n;
   {
     const fuse_ctx* caller = ContextOf(req);
@@ -376,6 +415,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
                           &offset_out, size, static_cast<unsigned>(flags));
   }
   if (n < 0) return op.ReplyError(errno);
+  keep.Settle(n > 0);
   // The kernel thinks of the file that was written only.
   op.fs().ForgetAttributes(in.inode);
   const auto copied = static_cast<size_t>(n);

@@ -124,6 +124,12 @@ class OpScope {
   }
   // It is about to wait for another process, and must not hold up others.
   void GivesUpItsTurn() { held_.Release(0); }
+  // Where what it destroys is kept (keep_before.h); null: it is not.
+  const Keeping* Keeps() const {
+    return Wants(EventSink::kKeep) ? fs_.keeping() : nullptr;
+  }
+  // What is known of it so far. Only where it is traced.
+  const Event& event() const { return recording_->event; }
   // Whether some tracer keeps the bytes that are moved.
   bool KeepsData() const { return Wants(EventSink::kData); }
   bool Orders() const {

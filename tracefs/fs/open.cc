@@ -8,6 +8,7 @@
 
 #include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/file_share.h"
+#include "tracefs/fs/keep_before.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -104,10 +105,15 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   };
   const uint32_t uid = ContextOf(req)->uid;
   std::optional<FileShare> share;
+  KeepBefore keep(op);
   if (writes || file.mode != IoMode::kPassthrough) {
     share.emplace(fs.open_files(), uid);
     if (!share->taken()) return fail(EMFILE);
-    if ((fi->flags & O_TRUNC) != 0 && !waits) op.ChangesFile(inode.number());
+    if ((fi->flags & O_TRUNC) != 0) {
+      if (!waits) op.ChangesFile(inode.number());
+      const int refused = keep.Range(inode, 0, UINT64_MAX);
+      if (refused != 0) return fail(refused);
+    }
     int error = OpenBelow(op, inode, *fi, waits ? 0 : O_NONBLOCK, &file);
     if (error == EWOULDBLOCK && !waits && (fi->flags & O_NONBLOCK) == 0) {
       const auto kept = std::make_shared<IoClaim>(std::move(file.claim));
@@ -121,6 +127,7 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
       op.GivesUpItsTurn();
       error = OpenBelow(op, inode, *fi, 0, &file);
     }
+    keep.Settle(error == 0);
     if (error == 0 && writes) error = ChooseForWriter(fs, inode, fi, &file);
     if (error != 0) return fail(error);
   }

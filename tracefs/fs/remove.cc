@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tracefs/fs/callers_rights.h"
+#include "tracefs/fs/keep_before.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -121,10 +122,15 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get(), name}};
-  const int error = op.Once([&] {
-    return WithCallersRights(
-        op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
-  });
+  KeepBefore keep(op);
+  int error = flags == 0 ? keep.Name(dir_fd.get(), name) : 0;
+  if (error == 0) {
+    error = op.Once([&] {
+      return WithCallersRights(
+          op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
+    });
+  }
+  keep.Settle(error == 0);
   if (victim != nullptr) {
     if (error == 0) fs.inodes().Unnamed(victim, &dir, name);
     fs.inodes().Release(victim, 1);
@@ -192,11 +198,19 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
                : ::renameat2(dir_fd.get(), name, new_dir_fd.get(), new_name,
                              flags);
   };
-  const int error = op.Once([&] {
-    return flags == RENAME_EXCHANGE && !IsFirstExchange(moved)
-               ? 0
-               : WithCallersRights(op, touched, change);
-  });
+  KeepBefore keep(op);
+  int error = 0;
+  if ((flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == 0) {
+    error = keep.Name(new_dir_fd.get(), new_name, moved.Number());
+  }
+  if (error == 0) {
+    error = op.Once([&] {
+      return flags == RENAME_EXCHANGE && !IsFirstExchange(moved)
+                 ? 0
+                 : WithCallersRights(op, touched, change);
+    });
+  }
+  keep.Settle(error == 0);
   if (replaced != nullptr) {
     if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);
     fs.inodes().Release(replaced, 1);

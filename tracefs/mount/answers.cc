@@ -159,6 +159,12 @@ Json StatsJson(const ProcessTable::Stats& s) {
           {"events", s.events}};
 }
 
+Json StatsJson(const keep::KeptTotals& t) {
+  return {{"parts", t.parts},   {"bytes", t.bytes}, {"same", t.same},
+          {"cloned", t.cloned}, {"held", t.held},   {"removed", t.removed},
+          {"failed", t.failed}};
+}
+
 Json HelpersJson(const std::vector<HelperCounts>& helpers) {
   Json json = Json::array();
   for (const HelperCounts& helper : helpers) {

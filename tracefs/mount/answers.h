@@ -13,6 +13,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/open_before.h"
+#include "tracefs/keep/kept_folder.h"
 #include "tracefs/mount/explain.h"
 #include "tracefs/pipeline/tracer_stats.h"
 #include "tracefs/process/process_table.h"
@@ -30,6 +31,7 @@ Json ListJson(const TracerStats& stats, const TracerRegistry::Entry& entry);
 // `stats`.
 Json StatsJson(const TracerStats& stats);
 Json StatsJson(const ProcessTable::Stats& stats);
+Json StatsJson(const keep::KeptTotals& totals);
 Json HelpersJson(const std::vector<HelperCounts>& helpers);
 // `explain`. Tracers that feed rules represent those they belong to.
 Json ChoiceJson(const ExplainedChoice& choice,

@@ -271,6 +271,7 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
                 {"processes", StatsJson(mount_.traced.processes.GetStats())},
                 {"helpers", HelpersJson(LookAtHelpers())},
                 {"tracers", std::move(tracers)}};
+  if (mount_.kept != nullptr) stats["kept"] = StatsJson(mount_.kept->Totals());
   if (mount_.survives != nullptr) {
     const survive::Header& header = mount_.survives->header();
     stats["survival"] = {
@@ -381,6 +382,11 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
                                             : mount_.tracers.next_id(),
        .files = &request.files});
   if (!plans.ok()) return plans.status();
+  if (std::ranges::any_of(config->tracers, AsksToKeep)) {
+    return Status::Invalid(
+        "STR_KEEP takes a folder that is opened before the mount: it can be in "
+        "the config of the mount only");
+  }
   const WarningFacts facts = {
       .forwards_locks = mount_.fs.options().forward_locks,
       .mounted = true,

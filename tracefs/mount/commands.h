@@ -13,6 +13,7 @@
 
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
+#include "tracefs/keep/kept_folder.h"
 #include "tracefs/mount/config_steering.h"
 #include "tracefs/mount/end_notice.h"
 #include "tracefs/mount/queue_threads.h"
@@ -38,6 +39,7 @@ struct CommandedMount {
   // Has another program take over; returns only where none does. Empty: there
   // can be none.
   std::function<Status()> upgrade;
+  const keep::KeptFolder* kept = nullptr;  // null: nothing is kept
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };

@@ -17,6 +17,8 @@
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/service_manager.h"
 #include "tracefs/daemon/watchdog.h"
+#include "tracefs/fs/keep_before.h"
+#include "tracefs/keep/kept_folder.h"
 #include "tracefs/mount/announcements.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/commands.h"
@@ -79,8 +81,9 @@ class MountRun {
     if (inherited_ != nullptr) Inherit();
     for (const auto stage :
          {&MountRun::Prepare, &MountRun::PlanOutputs, &MountRun::OpenTree,
-          &MountRun::MakeProcesses, &MountRun::ChooseHowToServe,
-          &MountRun::MakeFileSystem, &MountRun::Mount}) {
+          &MountRun::OpenKeeping, &MountRun::MakeProcesses,
+          &MountRun::ChooseHowToServe, &MountRun::MakeFileSystem,
+          &MountRun::Mount}) {
       if (inherited_ != nullptr) break;
       if (Status s = (this->*stage)(); !s.ok()) return s;
     }
@@ -118,6 +121,8 @@ class MountRun {
   // written to the tree below.
   Status PlanOutputs();
   Status OpenTree();
+  // Where what is destroyed is kept, if a tracer asks for that.
+  Status OpenKeeping();
   // Sources of process information, some of which only a privileged process can
   // open.
   Status MakeProcesses();
@@ -217,6 +222,8 @@ class MountRun {
   const std::shared_ptr<std::atomic<bool>> begun_to_trace_ =
       std::make_shared<std::atomic<bool>>(false);
   std::vector<TracerPlan> plans_;
+  std::unique_ptr<keep::KeptFolder> kept_folder_;  // null: nothing is kept
+  Keeping keeping_;
 
   bool whole_file_system_ = false;  // of the source
   Source source_;

@@ -172,6 +172,31 @@ Status MountRun::OpenTree() {
   return CheckNotInside(source_.fd.get(), options_.mount_point);
 }
 
+Status MountRun::OpenKeeping() {
+  const auto plan = std::ranges::find_if(
+      plans_, [](const TracerPlan& p) { return p.keep.has_value(); });
+  if (plan == plans_.end()) return Status::Ok();
+  const KeepPlan& keep = *plan->keep;
+  Result<std::unique_ptr<keep::KeptFolder>> made =
+      keep::KeptFolder::Make({.path = keep.folder,
+                              .name = keep.name,
+                              .max_bytes = keep.max_bytes,
+                              .source = source_.fd.get()});
+  if (!made.ok()) return made.status();
+  kept_folder_ = *std::move(made);
+  keeping_.folder = kept_folder_.get();
+  keeping_.must = keep.must;
+  if (keep.filter) {
+    keeping_.wants = [filter = *keep.filter](const Event& event,
+                                             const struct stat& st) {
+      Event before = event;
+      before.SetAttributes(st);
+      return filter.Keep(before);
+    };
+  }
+  return Status::Ok();
+}
+
 Status MountRun::MakeProcesses() {
   proc_path_ = "/proc/self/fd/" + std::to_string(proc_.get());
   ProcessTable::Options options;
@@ -249,6 +274,15 @@ Status MountRun::MakeFileSystem() {
   if (!fs.ok()) return fs.status();
   fs_ = *std::move(fs);
   fs_->SetSystemCalls(calls_.get());
+  if (kept_folder_ != nullptr) {
+    // Who is asked there may hang: then there is no order to rely on.
+    if (fs_->may_hang_below()) {
+      return Status::Invalid(
+          "STR_KEEP: the source is served by others (NFS, FUSE), and what "
+          "changes there meanwhile cannot be kept");
+    }
+    fs_->SetKeeping(&keeping_);
+  }
   if (transport_.uring) {
     fs_->SetWorkerPolicy(static_cast<int>(queue_threads_->policy()));
   }

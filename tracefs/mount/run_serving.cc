@@ -75,6 +75,7 @@ Status MountRun::StartCommands() {
                      .orders = orders_.get(),
                      .upgrade = area_ == nullptr ? std::function<Status()>()
                                                  : [this] { return Upgrade(); },
+                     .kept = kept_folder_.get(),
                      .unmount = [this] { return session_->Unmount(); }});
   server_ = std::move(socket_.server);
   if (server_ != nullptr) {

@@ -47,6 +47,7 @@ class EventSink {
     // Begin and end must show which of two conflicting operations took effect
     // first.
     kOrder = 512,
+    kKeep = 1024,  // some tracer wants kept what it destroys
   };
 
   EventSink(const EventSink&) = delete;

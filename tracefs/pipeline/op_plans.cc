@@ -19,6 +19,7 @@ OpPlans::OpPlan MakePlan(
     plan.details |= needs.details;
     plan.data |= needs.data;
     plan.order |= needs.order;
+    plan.keep |= needs.keep;
     plan.names |= needs.names;
   }
   if (!plan.record && !plan.before) return {};

@@ -25,6 +25,7 @@ class OpPlans {
     bool always = false;        // the filter keeps every one
     bool data = false;
     bool order = false;
+    bool keep = false;
     bool names = false;
   };
 

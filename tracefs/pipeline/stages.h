@@ -60,6 +60,7 @@ struct AssemblyNeeds {
   bool order = false;      // times that show which came first (kOrder)
   bool counts = false;     // EventCounter instead of messages
   bool names = false;      // bits of name predicates (Event::name_bits)
+  bool keep = false;       // what it destroys (kKeep)
 };
 
 // Counts kept events instead of recording each: the other half of an assembly

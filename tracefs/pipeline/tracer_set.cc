@@ -24,6 +24,7 @@ uint32_t TracerSet::InterestIn(Op op) const {
     if (e.tracer->when_full() == LossPolicy::kFail) bits |= EventSink::kGate;
     if (plan.data) bits |= EventSink::kData;
     if (plan.order) bits |= EventSink::kOrder;
+    if (plan.keep) bits |= EventSink::kKeep;
     if (plan.names) bits |= EventSink::kNames;
     // The caller matters only for events that the filter keeps: the filter
     // decides first, and the caller of a dropped event is never looked up.

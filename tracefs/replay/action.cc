@@ -96,6 +96,13 @@ void ForEachNumber(A& a, Use&& use) {
   use(31, a.hash);
   use(32, a.file);
   use(33, a.file_out);
+  use(34, a.kept);
+  use(35, a.kept_at);
+  use(36, a.kept_offset);
+  use(37, a.kept_length);
+  use(38, a.kept_check);
+  use(39, a.kept_mtime_ns);
+  use(40, a.not_kept);
 }
 
 // Where each of them lies: few of them are there, and only these are looked at.
@@ -106,7 +113,7 @@ struct Member {
 static_assert(std::is_trivially_copyable_v<Action> &&
               std::is_standard_layout_v<Action>);
 const Action kNothing;
-constexpr size_t kNumberCount = 34;
+constexpr size_t kNumberCount = 41;
 const std::array<Member, kNumberCount> kMembers = [] {
   std::array<Member, kNumberCount> members{};
   ForEachNumber(kNothing, [&](int bit, const auto& member) {
@@ -119,10 +126,10 @@ const std::array<Member, kNumberCount> kMembers = [] {
   return members;
 }();
 
-constexpr uint64_t kNameBit = uint64_t{1} << 40;
-constexpr uint64_t kNewNameBit = uint64_t{1} << 41;
-constexpr uint64_t kTextBit = uint64_t{1} << 42;
-constexpr uint64_t kDataBit = uint64_t{1} << 43;
+constexpr uint64_t kNameBit = uint64_t{1} << 56;
+constexpr uint64_t kNewNameBit = uint64_t{1} << 57;
+constexpr uint64_t kTextBit = uint64_t{1} << 58;
+constexpr uint64_t kDataBit = uint64_t{1} << 59;
 
 // Slots are written plus one, so that none costs nothing.
 constexpr bool IsSlot(int bit) { return bit >= 6 && bit <= 10; }

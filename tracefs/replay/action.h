@@ -50,6 +50,11 @@ enum ActionFlag : uint32_t {
   kRepeated = 1u << 9,
   // What it removes has names that the trace does not tell.
   kUnknownNames = 1u << 10,
+  // What it destroyed is in the folder of what was kept (STR_KEEP), and all
+  // else that it takes to undo it is in the trace.
+  kWasKept = 1u << 11,
+  kKeptCopy = 1u << 12,  // `kept_check` is CRC-32C; else a time
+  kHasMtime = 1u << 13,  // `kept_mtime_ns` is known
 };
 
 // What keeps two operations of different lanes in order: a counter that this
@@ -106,6 +111,16 @@ struct Action {
   uint32_t stat_nlink = 0;
   uint64_t stat_size = 0;
   uint32_t hash = 0;
+
+  // To be undone: where what it destroyed is (tracefs/keep/kept_part.h), which
+  // bytes of the file these are, and when it had been changed before.
+  uint64_t kept = 0;
+  uint64_t kept_at = 0;
+  uint64_t kept_offset = 0;
+  uint64_t kept_length = 0;
+  uint64_t kept_check = 0;
+  int64_t kept_mtime_ns = 0;
+  uint32_t not_kept = 0;  // why not: an errno
 
   std::string_view name;
   std::string_view new_name;

@@ -486,6 +486,7 @@ Action PlanBuilder::Common(const Observed& seen) {
     a.stat_size = seen.Get(Field::kSize);
     a.stat_nlink = seen.Get32(Field::kNlink);
   }
+  if (seen.marked && seen.ok()) NoteKept(seen, &a);
   order_.Begin(a.lane);
   return a;
 }

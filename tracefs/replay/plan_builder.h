@@ -136,6 +136,9 @@ class PlanBuilder {
 
   // --- Putting it down.
   Action Common(const Observed& seen);
+  static void NoteKept(const Observed& seen, Action* a);
+  // Undoing it takes what the trace lacks; what was kept may stand for that.
+  void LacksBytes(NodeId file, Action* a) const;
   bool Wanted(const Observed& seen, NodeId a, NodeId b = kNoNode) const;
   Status Ensure(NodeId id);
   Status EnsureEntry(NodeId id);
@@ -225,6 +228,8 @@ class PlanBuilder {
   };
   std::unordered_map<uint64_t, InitialState> states_;
   Status state_status_;
+  // Of files with several names, in the end; by inode.
+  std::unordered_map<uint64_t, uint32_t> linked_checksums_;
   // Symbolic links of the initial tree that have not been read yet.
   std::unordered_map<NodeId, TreeEntry> links_before_;
   std::vector<uint32_t> free_handles_;

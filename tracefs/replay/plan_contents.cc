@@ -92,6 +92,35 @@ bool PlanBuilder::CanBeMadeAgain(NodeId id) const {
   return !S_ISLNK(node.mode) || !links_before_.contains(id);
 }
 
+// What a trace says of it is not believed before it is used.
+void PlanBuilder::NoteKept(const Observed& seen, Action* a) {
+  a->not_kept = seen.Get32(Field::kNotKept);
+  if (seen.Has(Field::kKeptMtime)) {
+    a->flags |= kHasMtime;
+    a->kept_mtime_ns = static_cast<int64_t>(seen.Get(Field::kKeptMtime));
+  }
+  constexpr uint64_t kMost = INT64_MAX;  // of an offset
+  if (!seen.Has(Field::kKeptLength) || seen.Get(Field::kKeptLength) > kMost ||
+      seen.Get(Field::kKeptOffset) > kMost ||
+      seen.Get(Field::kKeptAt) > kMost) {
+    return;
+  }
+  a->flags |= kWasKept;
+  a->kept = seen.Get(Field::kKept);
+  a->kept_at = seen.Get(Field::kKeptAt);
+  a->kept_offset = seen.Get(Field::kKeptOffset);
+  a->kept_length = seen.Get(Field::kKeptLength);
+  if (seen.Has(Field::kKeptChecksum)) a->flags |= kKeptCopy;
+  a->kept_check = seen.Has(Field::kKeptChecksum)
+                      ? seen.Get(Field::kKeptChecksum)
+                      : seen.Get(Field::kKeptChanged);
+}
+
+void PlanBuilder::LacksBytes(NodeId file, Action* a) const {
+  a->flags |= kUnknownBytes;
+  if (!KnowsAttributes(file)) a->flags &= ~kWasKept;
+}
+
 // What was read, or copied, of a file that was there before: bytes that the
 // plan puts there to begin with.
 Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,

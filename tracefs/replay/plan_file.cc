@@ -13,7 +13,7 @@
 namespace tracefs::replay {
 namespace {
 
-constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '3', '\n'};
+constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '4', '\n'};
 constexpr uint32_t kChunkMagic = 0x1a4b4854;
 constexpr size_t kChunkHeaderBytes = 16;
 constexpr size_t kChunkBytes = size_t{256} << 10;

@@ -160,7 +160,7 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
       if (seen.marked) {
         other_name = AnotherName(id, seen.parent, seen.name);
         a.text = other_name;
-        if (!CanBeMadeAgain(id)) a.flags |= kUnknownBytes;
+        if (!CanBeMadeAgain(id)) LacksBytes(id, &a);
         if (model_.node(id).more_names) a.flags |= kUnknownNames;
       }
       const Node& node = model_.node(id);
@@ -221,7 +221,7 @@ Status PlanBuilder::DoRename(const Observed& seen) {
     if (seen.marked && other != kNoNode && !exchange) {
       other_name = AnotherName(other, seen.new_parent, seen.new_name);
       a.text = other_name;
-      if (!CanBeMadeAgain(other)) a.flags |= kUnknownBytes;
+      if (!CanBeMadeAgain(other)) LacksBytes(other, &a);
       if (model_.node(other).more_names) a.flags |= kUnknownNames;
     }
     const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;
@@ -317,7 +317,7 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
     UseOf(a, file, UseKind::kAlone);
     if (seen.marked && ((resizes && !HasBytes(file, a.new_size, UINT64_MAX)) ||
                         !KnowsAttributes(file))) {
-      a.flags |= kUnknownBytes;
+      LacksBytes(file, &a);
     }
     if (Status s = Emit(&a); !s.ok()) return s;
   }
@@ -440,7 +440,7 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   if (seen.marked && changes &&
       !(op == Op::fallocate_ ? HasAllBytes(file)
                              : static_cast<bool>(node.has_xattrs))) {
-    a.flags |= kUnknownBytes;
+    LacksBytes(file, &a);
   }
   if (Status s = Emit(&a); !s.ok()) return s;
   if (!seen.ok()) return {};

@@ -23,7 +23,7 @@ Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
     a.file = FileNumber(file);
     UseOf(a, file, truncates ? UseKind::kAlone : UseKind::kShared);
     if (seen.marked && truncates && !HasAllBytes(file)) {
-      a.flags |= kUnknownBytes;
+      LacksBytes(file, &a);
     }
     if (seen.ok()) {
       slot = NewSlot(&free_handles_, &header_.handle_slots);
@@ -127,7 +127,7 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
       if (!HasBytes(file, a.offset, end)) a.flags |= kInitialData;
     }
     UseOf(a, file, writes ? UseKind::kAlone : UseKind::kShared);
-    if (seen.marked && !HasBytes(file, a.offset, end)) a.flags |= kUnknownBytes;
+    if (seen.marked && !HasBytes(file, a.offset, end)) LacksBytes(file, &a);
     if (Status s = Emit(&a); !s.ok()) return s;
   }
   if (!writes || !seen.ok()) return {};
@@ -204,7 +204,7 @@ Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
     order_.Use(Resource::kHandle, a.handle_out, UseKind::kShared);
     header_.written_bytes += done;
     if (seen.marked && !HasBytes(to, begin_out, begin_out + done)) {
-      a.flags |= kUnknownBytes;
+      LacksBytes(to, &a);
     }
     if (Status s = Emit(&a); !s.ok()) return s;
   }

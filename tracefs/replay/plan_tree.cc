@@ -104,8 +104,14 @@ void PlanBuilder::TakeState(const format::StateRecord& state) {
     path.remove_prefix(1);
     ++lacks_.final_states;
     if (out_ == nullptr || !IsSafePath(path)) return;
-    // It may have names that no operation has told of.
-    if (get(Field::kNlink) > 1 && !S_ISDIR(get(Field::kMode))) return;
+    // It may have names that no operation has told of: what it holds is known.
+    if (get(Field::kNlink) > 1 && !S_ISDIR(get(Field::kMode))) {
+      if (event.Has(Field::kDataChecksum) && event.Has(Field::kInode)) {
+        linked_checksums_[get(Field::kInode)] =
+            static_cast<uint32_t>(get(Field::kDataChecksum));
+      }
+      return;
+    }
     TreeEntry entry;
     entry.name = path;
     entry.mode = static_cast<uint32_t>(get(Field::kMode));
@@ -242,6 +248,11 @@ Status PlanBuilder::WriteFinal() {
                (HasInitialBytes(link.node, 0, UINT64_MAX) ||
                 !checked_.contains(link.node))) {
       entry.known |= TreeEntry::kMadeUp;
+    }
+    const auto linked = linked_checksums_.find(node.inode);
+    if (S_ISREG(node.mode) && linked != linked_checksums_.end()) {
+      entry.checksum = linked->second;
+      entry.known |= TreeEntry::kChecksum;
     }
     status = out_->AddFinal(entry);
   });

@@ -134,6 +134,45 @@ Status UndoRecorder::Store(int fd, uint64_t begin, uint64_t end,
   return KeepPieces(fd, begin, end, store_, max_bytes_, &stored_, step);
 }
 
+// Neither the trace nor what was kept has it.
+void UndoRecorder::RefuseUnknown(const Action& a, const char* what) {
+  Refuse(a.not_kept == 0
+             ? std::string(what)
+             : Status::System(static_cast<int>(a.not_kept),
+                              std::string(what) + ", and it could not be kept")
+                   .message());
+}
+
+// What was kept of the bytes [begin, end) that the file had. It is looked at
+// here, and copied: nobody can change it any more before it is used.
+Status UndoRecorder::StoreKept(const Action& a, uint64_t begin, uint64_t end,
+                               UndoStep* step) {
+  if (begin >= end) return {};
+  if (a.kept == 0 || begin < a.kept_offset ||
+      end > a.kept_offset + a.kept_length) {
+    Refuse("what was kept of it is not what was destroyed");
+    return {};
+  }
+  const Result<int> fd =
+      kept_.Open({.object = a.kept,
+                  .at = a.kept_at,
+                  .length = a.kept_length,
+                  .is_copy = a.Has(kKeptCopy),
+                  .checksum = static_cast<uint32_t>(a.kept_check),
+                  .changed_ns = a.Has(kKeptCopy) ? 0 : a.kept_check});
+  if (!fd.ok()) {
+    Refuse(fd.status().message());
+    return {};
+  }
+  const uint64_t at = a.kept_at + (begin - a.kept_offset);
+  const size_t first = step->pieces.size();
+  if (Status s = Store(*fd, at, at + (end - begin), step); !s.ok()) return s;
+  for (size_t i = first; i < step->pieces.size(); ++i) {
+    step->pieces[i].offset = step->pieces[i].offset - at + begin;
+  }
+  return {};
+}
+
 void UndoRecorder::NoteOthers(const Action& a) {
   if (Changes(a)) record_.others[ChangedFile(a)] = a.sequence;
 }
@@ -311,7 +350,12 @@ Status UndoRecorder::UndoChange(const Action& a) {
   if (a.op == Op::copy_file_range_) {
     return KeepBytes(a, file, a.offset_out, a.offset_out + moved);
   }
-  if (a.op == Op::fallocate_) return KeepBytes(a, file, 0, UINT64_MAX);
+  if (a.op == Op::fallocate_) {
+    return a.Has(kUnknownBytes) && a.Has(kWasKept)
+               ? KeepBytes(a, file, a.kept_offset,
+                           a.kept_offset + a.kept_length)
+               : KeepBytes(a, file, 0, UINT64_MAX);
+  }
   if (a.op == Op::setattr_) return KeepAttributes(a, file);
   KeepXattr(a, file);
   return {};
@@ -338,9 +382,11 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
   ReadXattrs(fd.get(), &step);
   step.is_passing = S_ISREG(st.st_mode) && record_.made.contains(number) &&
                     !record_.others.contains(number);
-  if (a.Has(kUnknownBytes) && !step.is_passing) {
-    Refuse("what it held is not in the trace");
+  if (a.Has(kUnknownBytes) && !a.Has(kWasKept) && !step.is_passing) {
+    RefuseUnknown(a, "what it held is not in the trace");
   }
+  step.has_mtime = a.Has(kHasMtime);
+  step.mtime_ns = a.kept_mtime_ns;
   if (devices_.contains(number) && !step.is_passing) {
     Refuse("device nodes are not made");
   }
@@ -353,6 +399,10 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
     if (n > 0) step.other.assign(target.data(), static_cast<size_t>(n));
   } else if (S_ISREG(st.st_mode)) {
     step.length = step.size = static_cast<uint64_t>(st.st_size);
+    if (!step.is_passing && a.Has(kUnknownBytes) && a.Has(kWasKept)) {
+      step.length = step.size = a.kept_length;
+      return StoreKept(a, 0, step.length, &step);
+    }
     if (step.is_passing || a.Has(kUnknownBytes)) return {};
     const UniqueFd file(OpenBeneath(dir, name, O_RDONLY | O_NOFOLLOW));
     if (!file) return Status::System(errno, "undo: " + Printable(step.path));
@@ -371,8 +421,15 @@ Status UndoRecorder::KeepBytes(const Action& a, const File& file,
   step.offset = std::min(begin, size);
   step.length = std::min(end, size) - step.offset;
   step.size = size;
-  if (a.Has(kUnknownBytes)) {
-    Refuse("the bytes that it had are not in the trace");
+  step.has_mtime = a.Has(kHasMtime);
+  step.mtime_ns = a.kept_mtime_ns;
+  if (a.Has(kUnknownBytes) && a.Has(kWasKept)) {
+    if (Status s = StoreKept(a, step.offset, step.offset + step.length, &step);
+        !s.ok()) {
+      return s;
+    }
+  } else if (a.Has(kUnknownBytes)) {
+    RefuseUnknown(a, "the bytes that it had are not in the trace");
   } else if (step.length != 0) {
     const UniqueFd opened(
         ::open(FdPath(file.fd).c_str(), O_RDONLY | O_CLOEXEC));
@@ -405,7 +462,9 @@ Status UndoRecorder::KeepAttributes(const Action& a, const File& file) {
   if ((a.valid & FATTR_MODE) != 0 || (owner && !S_ISLNK(file.st.st_mode))) {
     Add(a, Kind::kMode, file.number).mode = file.st.st_mode & 07777;
   }
-  if (a.Has(kUnknownBytes)) Refuse("what it had is not in the trace");
+  if (a.Has(kUnknownBytes) && !a.Has(kWasKept)) {
+    RefuseUnknown(a, "what it had is not in the trace");
+  }
   return {};
 }
 

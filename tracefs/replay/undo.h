@@ -21,6 +21,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/keep/kept_reader.h"
 #include "tracefs/replay/action.h"
 #include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/target_tree.h"
@@ -49,10 +50,11 @@ struct UndoRecord {
 // Used by one thread at a time.
 class UndoRecorder {
  public:
-  // `store`: a file of its own, for bytes, at most `max_bytes`. Both outlive
-  // it.
-  UndoRecorder(const TargetTree& scratch, int store, uint64_t max_bytes)
-      : scratch_(scratch), store_(store), max_bytes_(max_bytes) {}
+  // `store`: a file of its own, for bytes, at most `max_bytes`. `kept`: what
+  // the trace says was kept. All outlive it.
+  UndoRecorder(const TargetTree& scratch, int store, uint64_t max_bytes,
+               keep::KeptReader* kept)
+      : scratch_(scratch), store_(store), max_bytes_(max_bytes), kept_(*kept) {}
 
   // An entry of the initial tree, in their order.
   void Place(const TreeEntry& entry);
@@ -82,10 +84,14 @@ class UndoRecorder {
                     uint32_t dir_slot, std::string_view name);
   void Refuse(const std::string& why);
   Status Store(int fd, uint64_t begin, uint64_t end, UndoStep* step);
+  void RefuseUnknown(const Action& action, const char* what);
+  Status StoreKept(const Action& action, uint64_t begin, uint64_t end,
+                   UndoStep* step);
 
   const TargetTree& scratch_;
   const int store_;
   const uint64_t max_bytes_;
+  keep::KeptReader& kept_;
   uint64_t stored_ = 0;
   size_t steps_ = 0;
   std::unordered_map<uint32_t, uint64_t> dirs_{{kRootSlot, kRootFile}};

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "tracefs/base/file_checksum.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/hole_budget.h"
 #include "tracefs/replay/open_beneath.h"
@@ -177,6 +178,12 @@ class Survey {
     const auto at = target_.expected.find(path);
     const bool known =
         at != target_.expected.end() && at->second.Knows(TreeEntry::kAllBytes);
+    // What it held in the end, the trace may say by its checksum alone.
+    if (!known && at != target_.expected.end() &&
+        at->second.Knows(TreeEntry::kChecksum)) {
+      const UniqueFd fd = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
+      return fd && FileChecksum(fd.get()) == at->second.checksum;
+    }
     if (!known || !holes_.Take(now)) {
       record_.unread.insert(file);
       return true;

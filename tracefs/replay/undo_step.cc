@@ -81,6 +81,15 @@ bool Reserve(int fd, const UndoStep& step) {
   });
 }
 
+bool PutTime(const UndoStep& step, int fd) {
+  if (!step.has_mtime) return true;
+  constexpr int64_t kSecond = 1'000'000'000;
+  const int64_t rest = (step.mtime_ns % kSecond + kSecond) % kSecond;
+  const timespec times[2] = {{0, UTIME_OMIT},
+                             {(step.mtime_ns - rest) / kSecond, rest}};
+  return ::futimens(fd, times) == 0;
+}
+
 }  // namespace
 
 bool PutContents(int store, const UndoStep& step, int fd) {
@@ -89,7 +98,8 @@ bool PutContents(int store, const UndoStep& step, int fd) {
   const auto size = static_cast<uint64_t>(st.st_size);
   return Reserve(fd, step) && ZeroBetweenPieces(fd, step, size) &&
          WritePieces(store, step, fd) &&
-         ::ftruncate(fd, static_cast<off_t>(step.size)) == 0;
+         ::ftruncate(fd, static_cast<off_t>(step.size)) == 0 &&
+         PutTime(step, fd);
 }
 
 namespace {
@@ -188,6 +198,9 @@ bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before) {
   if (::fstat(fd, &st) != 0 || ::fstat(store, &kept) != 0) return false;
   const auto size = static_cast<uint64_t>(st.st_size);
   before->kind = Kind::kContents;
+  before->has_mtime = true;
+  before->mtime_ns =
+      int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
   before->size = size;
   before->offset = std::min(step.offset, size);
   const uint64_t end =

@@ -58,6 +58,9 @@ struct UndoStep {
   // them are undone, nothing has to be done.
   bool is_passing = false;
   bool is_nothing = false;  // and they are
+  // Of what gives contents: the time of the last change before.
+  bool has_mtime = false;
+  int64_t mtime_ns = 0;
 
   std::string Text() const;  // "write back 10 bytes at 0 of a/f"
 };

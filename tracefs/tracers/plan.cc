@@ -121,6 +121,9 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   plan.filter_place = PlaceText(file, config.filter_position);
   plan.warnings = filter->warnings();
   plan.filter = *std::move(filter);
+  if (Status s = PlanKeeping(file, config, users, names, &plan); !s.ok()) {
+    return s;
+  }
   const ConfigEntry& driver = config.output.back();
   if (const ConfigOption* trigger =
           driver.Find(FindOutputDriver(driver.name)->trigger_option)) {
@@ -141,6 +144,12 @@ Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
     const auto id = static_cast<uint32_t>(first_id + plans.size());
     Result<TracerPlan> plan = PlanTracer(config, tracer, id, users, names);
     if (!plan.ok()) return plan.status();
+    if (plan->keep && std::ranges::any_of(plans, [](const TracerPlan& other) {
+          return other.keep.has_value();
+        })) {
+      return ErrorAt(config.file_name, tracer.position,
+                     "one tracer of a mount keeps: another has STR_KEEP");
+    }
     plans.push_back(std::move(*plan));
   }
   if (Status s = PlanRules(config, first_id, users, names, &plans); !s.ok()) {

@@ -15,6 +15,7 @@
 #include "tracefs/pipeline/tracer.h"
 #include "tracefs/pipeline/wish.h"
 #include "tracefs/rules/rule.h"
+#include "tracefs/tracers/keep_plan.h"
 #include "tracefs/tracers/trigger_tap.h"
 
 namespace tracefs {
@@ -27,6 +28,7 @@ struct TracerPlan {
   // To be set before the tracer starts: told of files that come and go.
   std::shared_ptr<OutputFileChange> file_change;
   std::shared_ptr<FlightControl> flight;  // null: no flight recorder
+  std::optional<KeepPlan> keep;           // what is destroyed, kept
   // The same filter as in `parts`, to come back to.
   std::optional<Filter> filter;
   // Where the filter stands, "file:line:column", and what its filters, the

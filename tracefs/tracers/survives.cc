@@ -35,6 +35,11 @@ Status CheckSurvives(const Config& config, const TracerConfig& tracer) {
   }
   for (const ConfigEntry& entry : tracer.assembly) {
     for (const ConfigWord& flag : entry.value.flags) {
+      if (flag.text == "STR_KEEP") {
+        return CannotSurvive(config, entry,
+                             "with STR_KEEP keeps what a later daemon would "
+                             "not know to be kept");
+      }
       if (!flag.text.starts_with("STR_REPLAY")) continue;
       return CannotSurvive(config, entry,
                            "with " + flag.text +

@@ -607,4 +607,5 @@ def main():
     suite.finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -170,6 +170,10 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   compiled.model_bytes = builder.model_bytes();
   for (size_t i = 0; i < input.size(); ++i) {
     compiled.Add(input.trace(i).context());
+    if (compiled.kept.empty()) {
+      compiled.kept =
+          input.trace(i).context().description.header.Get("keep.folder");
+    }
   }
   if (writer) {
     Result<UniqueFd> file = writer->Finish(compiled.header);

@@ -14,6 +14,7 @@ namespace tracefs {
 struct Compiled : replay::Checked {
   UniqueFd plan;         // none with --check
   std::string problems;  // what was found wrong in the traces, in lines
+  std::string kept;      // the folder of what was kept, as the trace says
   uint64_t compile_ns = 0;
   size_t peak_nodes = 0;
   size_t model_bytes = 0;

@@ -96,6 +96,11 @@ CommandOptions VisibleOptions() {
                    "no-prepare existing plan order timing data expect check "
                    "digest direct closure skip-repeated"},
       {.name = "apply", .help = "with --undo: do so", .needs = "undo"},
+      {.name = "kept",
+       .value = "FOLDER",
+       .help = "with --undo: where what STR_KEEP kept is now, if not where the "
+               "trace says",
+       .needs = "undo"},
       {.name = "closure",
        .value = "HOW",
        .help = "what selected operations need of others: init (default): it is "
@@ -288,6 +293,7 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   result.step = given.Has("step");
   result.undo = given.Text("undo");
   result.apply = given.Has("apply");
+  result.kept = given.Text("kept");
   given.Take("format", kFormats, &result.json);
   for (const auto& [option, point] :
        {std::pair{"from", &result.from}, std::pair{"to", &result.to},

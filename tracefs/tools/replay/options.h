@@ -47,6 +47,7 @@ struct ReplayOptions {
   bool step = false;
   std::string undo;  // a filter
   bool apply = false;
+  std::string kept;  // where what was kept is now; empty: as the trace says
 
   replay::BuilderOptions builder;
   replay::PlayOptions play;

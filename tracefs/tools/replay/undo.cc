@@ -1,6 +1,7 @@
 #include "tracefs/tools/replay/undo.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -78,6 +79,19 @@ std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
          " results of the trace come out otherwise when it is replayed";
 }
 
+// Given may be the folder of the trace, or the one that it is in.
+std::string KeptFolderOf(const ReplayOptions& options,
+                         const Compiled& compiled) {
+  if (options.kept.empty()) return compiled.kept;
+  const size_t slash = compiled.kept.rfind('/');
+  const std::string name =
+      slash == std::string::npos ? "" : compiled.kept.substr(slash + 1);
+  struct stat st;
+  const std::string within = options.kept + "/" + name;
+  return !name.empty() && ::stat(within.c_str(), &st) == 0 ? within
+                                                           : options.kept;
+}
+
 }  // namespace
 
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
@@ -115,7 +129,9 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
       replay::TargetTree::Open(std::move(folder), compiled.header, target);
   auto prepared = PrepareTree(plan, /*make=*/true, tree.get());
   if (!prepared.ok()) return prepared.status();
-  replay::UndoRecorder recorder(*tree, result.store.get(), target.max_bytes);
+  keep::KeptReader kept(KeptFolderOf(options, compiled));
+  replay::UndoRecorder recorder(*tree, result.store.get(), target.max_bytes,
+                                &kept);
   if (Status s = PlaceInitial(plan, &recorder); !s.ok()) return s;
   Status failed;
   replay::PlayOptions play;
