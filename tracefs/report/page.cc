@@ -204,7 +204,7 @@ constexpr Panel kPanels[] = {
      }},
     {"operations", "Operations", "Operations",
      "Each kind of operation: how many, how many failed, how long they took. "
-     "p99: 99 of 100 took no longer (within 0.8 %).",
+     "p99: 99 of 100 took no longer (within 0.8 %, over the whole time).",
      &StaticOperations},
     {"latency", "Latency over time", "Latency",
      "How many operations took how long, and when."},
