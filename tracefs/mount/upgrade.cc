@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "tracefs/base/detached_child.h"
@@ -160,7 +161,14 @@ void MountRun::KeepTracersOpen(const KnownNames& names) {
 }
 
 Status MountRun::Drain() {
-  if (!session_->Pause(kMostToDrain) && fs_->may_hang_below()) {
+  const auto end = std::chrono::steady_clock::now() + kMostToDrain;
+  bool quiet = session_->Pause(kMostToDrain);
+  const auto& side_pool = fs_->side_pool();
+  while (side_pool.running() != 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  quiet = quiet && side_pool.running() == 0;
+  if (!quiet && fs_->may_hang_below()) {
     return Status::SystemSaid(
         EBUSY,
         "no upgrade: a file below does not answer, and a request waits "

@@ -166,7 +166,7 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
       {"follow", {C::kRules}},
       {"format",
        {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop, C::kTail,
-        C::kUnmount}},
+        C::kUpgrade, C::kUnmount}},
       {"utc", {C::kTail}},
       {"time-format", {C::kTail}},
       {"interval", {C::kTop}},
@@ -399,7 +399,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     using C = CtlCommand;
     constexpr std::array kForAll = {C::kList,  C::kExplain, C::kStats,
                                     C::kFlush, C::kReload,  C::kRules,
-                                    C::kTop,   C::kUnmount};
+                                    C::kTop,   C::kUpgrade, C::kUnmount};
     const bool no = std::ranges::find(kForAll, row->command) == kForAll.end();
     if (no || given.Has("follow") || given.Has("also")) {
       return Status::Invalid("--all does not go with " +
