@@ -93,7 +93,8 @@ Tile ElapsedTile(const Json& document) {
   Tile tile{"elapsed", "elapsed", elapsed ? SpanText(elapsed) : kNotKnown, ""};
   const uint64_t between =
       time.contains("length_ns") ? NumberAt(time, "length_ns") : 0;
-  if (between != 0) {
+  // The time line may be longer: what was counted, too, is on it.
+  if (between != 0 && between <= elapsed) {
     tile.more = SpanText(between) + " between operations";
   }
   return tile;
@@ -103,6 +104,9 @@ Tile TimeTile(const Json& document) {
   const uint64_t sum = NumberAt(document["totals"], "time_ns");
   const uint64_t elapsed = NumberAt(document["verdict"], "elapsed_ns");
   const uint64_t covered = NumberAt(document["verdict"], "covered_ns");
+  const std::string share =  // as the verdict has it
+      covered != 0 && covered < elapsed / 1000 ? "less than 0.1 %"
+                                               : ShareText(covered, elapsed);
   return {"time", "in the file system", sum ? SpanText(sum) : kNotKnown,
           covered && elapsed
               ? "one running " + ShareText(covered, elapsed) + " of the time"
