@@ -44,7 +44,7 @@ UndoWorld::~UndoWorld() = default;
 void UndoWorld::Begin() {
   if (!recorder_) {
     recorder_ = std::make_unique<UndoRecorder>(*scratch_tree_, store_.get(),
-                                               most_bytes_, &kept_);
+                                               most_bytes_, &kept_reader_);
   }
 }
 

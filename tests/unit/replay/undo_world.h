@@ -98,7 +98,8 @@ class UndoWorld : public testing::Test {
   UniqueFd store_;
   std::unique_ptr<TargetTree> live_tree_;
   std::unique_ptr<TargetTree> scratch_tree_;
-  keep::KeptReader kept_{""};  // the trace says of nothing that it was kept
+  keep::KeptReader kept_reader_{
+      ""};  // the trace says of nothing that it was kept
   std::unique_ptr<UndoRecorder> recorder_;
   WorkerState worker_;
   uint64_t files_ = kRootFile;
