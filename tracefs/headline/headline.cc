@@ -108,6 +108,11 @@ std::string LossesText(std::span<const format::TraceContext* const> traces) {
 
 }  // namespace
 
+std::string CoveredText(uint64_t covered_ns, uint64_t elapsed_ns) {
+  const bool hardly = covered_ns != 0 && covered_ns < elapsed_ns / 1000;
+  return hardly ? "less than 0.1 %" : ShareText(covered_ns, elapsed_ns);
+}
+
 std::string_view MountPointOf(const format::TraceContext& trace) {
   for (const auto& [key, value] : trace.description.header.properties) {
     if (key == "mount.point") return value;
@@ -182,10 +187,8 @@ std::string Headline::TimeText(const HeadlineFacts& facts) const {
                                       "end of the last");
   if (count_ == 0) return text + "; no file operation was recorded here.";
   const uint64_t covered_ns = std::min(covered_.ns(), elapsed_ns);
-  const bool hardly = covered_ns != 0 && covered_ns < elapsed_ns / 1000;
-  return text + ", " +
-         (hardly ? "less than 0.1 %" : ShareText(covered_ns, elapsed_ns)) +
-         " of it in " + operations + ".";
+  return text + ", " + CoveredText(covered_ns, elapsed_ns) + " of it in " +
+         operations + ".";
 }
 
 std::string Headline::ElsewhereText() const {

@@ -86,6 +86,9 @@ class Headline {
   std::map<std::string, uint64_t, std::less<>> folders_;
 };
 
+// How much of the time elapsed an operation was running: "1.4 %".
+std::string CoveredText(uint64_t covered_ns, uint64_t elapsed_ns);
+
 // The directory that a trace is of; empty if it does not say.
 std::string_view MountPointOf(const format::TraceContext& trace);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/report/page_parts.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
@@ -104,12 +105,9 @@ Tile TimeTile(const Json& document) {
   const uint64_t sum = NumberAt(document["totals"], "time_ns");
   const uint64_t elapsed = NumberAt(document["verdict"], "elapsed_ns");
   const uint64_t covered = NumberAt(document["verdict"], "covered_ns");
-  const std::string share =  // as the verdict has it
-      covered != 0 && covered < elapsed / 1000 ? "less than 0.1 %"
-                                               : ShareText(covered, elapsed);
   return {"time", "in the file system", sum ? SpanText(sum) : kNotKnown,
           covered && elapsed
-              ? "one running " + ShareText(covered, elapsed) + " of the time"
+              ? "one running " + CoveredText(covered, elapsed) + " of the time"
               : ""};
 }
 
