@@ -36,8 +36,26 @@ constexpr Choice<replay::DataMode> kData[] = {
 constexpr Choice<bool> kUsers[] = {{"self", false}, {"recorded", true}};
 constexpr Choice<bool> kFormats[] = {{"text", false}, {"json", true}};
 
-CommandOptions VisibleOptions() {
+CommandOptions UndoOptions() {
   return {
+      {.name = "undo",
+       .value = "EXPR",
+       .help = "say how to take back, in DIR, what operations that match EXPR "
+               "did, by the bytes that the trace has: 'cuid = alice', and with "
+               "STR_PID 'cpid = 4711'",
+       .excludes = "filter from to until step clones prepare prepare-only "
+                   "no-prepare existing plan order timing data expect check "
+                   "digest direct closure skip-repeated"},
+      {.name = "apply", .help = "with --undo: do so", .needs = "undo"},
+      {.name = "kept",
+       .value = "FOLDER",
+       .help = "with --undo: where what STR_KEEP kept is now, if not where the "
+               "trace says",
+       .needs = "undo"}};
+}
+
+CommandOptions VisibleOptions() {
+  CommandOptions rows = {
       {"root,r", "DIR",
        "replay below this directory; it must be empty, or see --existing"},
       {"plan", "FILE",
@@ -87,20 +105,6 @@ CommandOptions VisibleOptions() {
       {"step", "",
        "show each operation before it is done: Enter does it, a number does so "
        "many, b goes one back, c goes on, q ends"},
-      {.name = "undo",
-       .value = "EXPR",
-       .help = "say how to take back, in DIR, what operations that match EXPR "
-               "did, by the bytes that the trace has: 'cuid = alice', and with "
-               "STR_PID 'cpid = 4711'",
-       .excludes = "filter from to until step clones prepare prepare-only "
-                   "no-prepare existing plan order timing data expect check "
-                   "digest direct closure skip-repeated"},
-      {.name = "apply", .help = "with --undo: do so", .needs = "undo"},
-      {.name = "kept",
-       .value = "FOLDER",
-       .help = "with --undo: where what STR_KEEP kept is now, if not where the "
-               "trace says",
-       .needs = "undo"},
       {.name = "closure",
        .value = "HOW",
        .help = "what selected operations need of others: init (default): it is "
@@ -139,6 +143,9 @@ CommandOptions VisibleOptions() {
       KeyOption(),
       HelpOption(),
       VersionOption()};
+  const CommandOptions undo = UndoOptions();
+  rows.insert(rows.end(), undo.begin(), undo.end());
+  return rows;
 }
 
 Result<double> ReadFactor(const Text& text, const char* option) {
