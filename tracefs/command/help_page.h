@@ -13,7 +13,7 @@ namespace tracefs {
 struct HelpPage {
   std::string_view command;  // "tracefs-dump"
   std::string begin;         // how it is called, and what it does
-  CommandOptions rows;
+  CommandOptions rows = {};
   std::vector<OptionGroup> groups = {};  // of --help=all
   // Names of the rows that --help has, with blanks between; empty: all.
   std::string_view common = {};

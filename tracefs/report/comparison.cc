@@ -10,7 +10,6 @@
 namespace tracefs::report {
 namespace {
 
-constexpr size_t kStaticRows = 25;
 constexpr std::array<const char*, 2> kSides = {"A", "B"};
 
 // What the page needs of a document.

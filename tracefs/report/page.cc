@@ -11,9 +11,6 @@
 namespace tracefs::report {
 namespace {
 
-// Rows of the tables that are there without scripts.
-constexpr size_t kStaticRows = 25;
-
 // How long operations took: of what took nothing at all no time is known.
 std::string TookText(uint64_t ns) { return ns == 0 ? "-" : SpanText(ns); }
 

@@ -9,6 +9,9 @@
 
 namespace tracefs::report {
 
+// Rows of the tables that are there without scripts.
+inline constexpr size_t kStaticRows = 25;
+
 // <tag>text</tag>
 std::string Element(std::string_view tag, std::string_view text);
 

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+constexpr auto kBetweenAsks = std::chrono::milliseconds(50);
 
 uint64_t UpgradesIn(const Json& survival) {
   return survival.is_object() && survival.contains("upgrades") &&
@@ -61,7 +61,7 @@ Result<std::string> UpgradeAndWait(const std::string& mount_point,
           "with the same program; ask again");
     }
     if (!IsEnd(now.status())) return now.status();
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenAsks);
   }
   return Status::SystemSaid(ETIMEDOUT, "no daemon answers");
 }
