@@ -18,11 +18,11 @@ namespace {
 // Rows of a table, but of --by or --top.
 constexpr size_t kRows = 300;
 
-struct Compared {
+struct ComparedRun {
   const char* name;
   const char* by;
 };
-constexpr Compared kCompared[] = {
+constexpr ComparedRun kCompared[] = {
     {"operation", "op"}, {"command", "cname"}, {"path", "path"}};
 
 const char* UnitName(query::Unit unit) {
@@ -127,11 +127,11 @@ int RunDiffPage(const ReportOptions& options, OutputBuffer& out,
     if (of_side > 1) return of_side;
     status = std::max(status, of_side);
   }
-  std::vector<Compared> wanted(std::begin(kCompared), std::end(kCompared));
+  std::vector<ComparedRun> wanted(std::begin(kCompared), std::end(kCompared));
   if (!options.by.empty()) wanted = {{"key", options.by.c_str()}};
   std::vector<report::ComparedTable> tables;
   StringOutput once;  // problems of traces are told already
-  for (const Compared& compared : wanted) {
+  for (const ComparedRun& compared : wanted) {
     const Result<query::Table> table =
         DiffTable(options, compared.by, kRows, once, &status);
     if (!table.ok()) return Refuse(table.status(), err);
