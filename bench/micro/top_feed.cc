@@ -198,6 +198,7 @@ Status RunFeed(char** words) {
                           .queue_threads = queue_threads,
                           .device = ::makedev(mount->major, mount->minor),
                           .steering = nullptr,
+                          .upgrade = nullptr,
                           .unmount = [&] { return (*session)->Unmount(); }});
   if (Status s = (*server)->Start(commands); !s.ok()) return s;
   if (Status s = (*session)->Begin(); !s.ok()) return s;

@@ -176,7 +176,9 @@ Result<FrontAnswer> AnswerOfFront(std::span<const std::string> words,
   const std::string& first = words.front();
   const std::span<const std::string> rest = words.subspan(1);
   if (first == "help") return Help(rest);
-  if (first == "--help" || first == "-h") return Help({});
+  if (first == "--help" || first == "--help=all" || first == "-h") {
+    return Help({});
+  }
   if (first == "--help=json") {
     return FrontAnswer{.text = OptionsAsJson({HelpOption(), VersionOption()})};
   }
