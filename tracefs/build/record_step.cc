@@ -6,7 +6,8 @@
 
 namespace tracefs::build {
 
-void SetCaller(const Event& event, FileStep* step) {
+void SetCaller(const format::Record& record, FileStep* step) {
+  const Event& event = record.event;
   const auto number = [&event](Field field) {
     return static_cast<uint32_t>(event.Has(field) ? event.Get(field) : 0);
   };
@@ -17,6 +18,9 @@ void SetCaller(const Event& event, FileStep* step) {
     step->ppid = event.caller->ppid;
   }
   if (step->ppid == 0) step->ppid = number(Field::kPpid);
+  if (record.trace != nullptr) {
+    step->process.machine = record.trace->origin.machine;
+  }
 }
 
 std::string_view RecordSteps::Place(const format::TraceContext* trace,
@@ -45,10 +49,7 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
   step_ = {};
   step_.time_ns = number(Field::kTime);
   step_.duration_ns = number(Field::kLatency);
-  SetCaller(event, &step_);
-  if (record.trace != nullptr) {
-    step_.process.machine = record.trace->origin.machine;
-  }
+  SetCaller(record, &step_);
   step_.comm = record.Text(Field::kComm);
   step_.op = event.op;
   step_.inferred = number(Field::kInferred) != 0;

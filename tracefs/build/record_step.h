@@ -11,7 +11,7 @@
 namespace tracefs::build {
 
 // Who did it, as the operation tells: pid 0 if it does not.
-void SetCaller(const Event& event, FileStep* step);
+void SetCaller(const format::Record& record, FileStep* step);
 
 // Used by one thread.
 class RecordSteps {

@@ -253,7 +253,7 @@ Status Runner::Prepare() {
   }
   if (!options_.root && source_ == "/") {
     return Status::Invalid(
-        "the directory is /; next: --root records all of it, --src DIR a part");
+        "--src / is all there is; next: --root records it, --src DIR a part");
   }
   if (options_.config.empty()) {
     if (Status s = ChooseTrace(); !s.ok()) return s;

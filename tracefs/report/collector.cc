@@ -191,8 +191,8 @@ void Collector::Add(const format::Record& record, size_t trace) {
       record.HasText(Field::kComm) ? record.Text(Field::kComm) : "-";
   const NodeId file = FileOf(record, trace);
   const NodeId command = commands_.Child(0, comm);
-  const NodeId process = processes_.Of(event, record.Text(Field::kComm),
-                                       timed ? record.real_ns : 0, trace);
+  const NodeId process =
+      processes_.Of(record, timed ? record.real_ns : 0, trace);
   const NodeId user = UserOf(event);
   if (timed) {
     last_real_ns_ = record.real_ns;

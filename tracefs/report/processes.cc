@@ -163,18 +163,19 @@ void Processes::Seen(NodeId node, uint64_t real_ns) {
   if (!facts.ended) facts.end_ns = std::max(facts.end_ns, real_ns);
 }
 
-NodeId Processes::Of(const Event& event, std::string_view comm,
-                     uint64_t real_ns, size_t trace) {
+NodeId Processes::Of(const format::Record& record, uint64_t real_ns,
+                     size_t trace) {
+  const Event& event = record.event;
   const auto number = [&event](Field field) {
     return event.Has(field) ? event.Get(field) : 0;
   };
   if (number(Field::kInferred) != 0) return inferred_;
   build::FileStep step;
-  build::SetCaller(event, &step);
+  build::SetCaller(record, &step);
   if (step.process.pid == 0) return unknown_;
   step.time_ns = number(Field::kTime);
   step.duration_ns = number(Field::kLatency);
-  step.comm = comm;
+  step.comm = record.Text(Field::kComm);
   const NodeId node = Of(trace).Take(step, real_ns);
   return node == 0 ? unknown_ : node;
 }

@@ -12,6 +12,7 @@
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/event/event.h"
 #include "tracefs/event/process_record.h"
+#include "tracefs/format/record.h"
 #include "tracefs/report/name_tree.h"
 
 namespace tracefs::report {
@@ -37,8 +38,7 @@ class Processes {
 
   // The process behind an operation; the node for those whose caller is not
   // known, or was only inferred.
-  NodeId Of(const Event& event, std::string_view comm, uint64_t real_ns,
-            size_t trace);
+  NodeId Of(const format::Record& record, uint64_t real_ns, size_t trace);
   void Take(const ProcessRecord& record, size_t trace);
   void Add(NodeId node, const tally::Sums& what, uint64_t ns,
            const Bins& coarse) {

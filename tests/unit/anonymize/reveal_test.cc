@@ -76,6 +76,7 @@ TEST(Reveal, ProfilesComeBack) {
                              TestKeys())),
             Lines(trace));
   const auto rest = {std::string("ARG_DATA"), std::string("ARG_DATA_CRC32C"),
+                     std::string("ARG_KEPT_CRC32C"),
                      std::string("ARG_PROPERTY")};
   EXPECT_EQ(LinesWithout(MustReveal(MustHide(trace, Profile_("research")),
                                     {"all"}, TestKeys()),
@@ -108,6 +109,7 @@ TEST(Reveal, OneDomainAtATime) {
   }
   // Whoever has the rest of the keys can still reveal the rest.
   const auto rest = {std::string("ARG_DATA"), std::string("ARG_DATA_CRC32C"),
+                     std::string("ARG_KEPT_CRC32C"),
                      std::string("ARG_PROPERTY")};
   EXPECT_EQ(LinesWithout(MustReveal(shown, {"all"}, TestKeys()), rest),
             LinesWithout(trace, rest));

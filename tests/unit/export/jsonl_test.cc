@@ -59,7 +59,7 @@ json Expected(const Record& record) {
           value <= UINT32_MAX ? SystemCallNameOf(static_cast<uint32_t>(value))
                               : std::string_view();
       object[key] = name.empty() ? std::to_string(value) : std::string(name);
-    } else if (f.field == Field::kErrno) {
+    } else if (f.type == FieldType::kErrno) {
       if (value == 0) continue;
       const std::string_view name = ErrnoName(value);
       object[key] = name.empty() ? std::to_string(value) : std::string(name);
