@@ -179,6 +179,7 @@ void UndoRecorder::NoteOthers(const Action& a) {
 
 Status UndoRecorder::Before(const Action& a) {
   if (a.error != 0) return {};
+  record_.keeps |= a.Has(kWasKept);
   if (a.sequence == 0) {
     Follow(a);  // made up by the plan
     return {};

@@ -43,6 +43,9 @@ struct UndoRecord {
   std::unordered_set<uint64_t> dressed;
   // Files whose contents cannot be compared with what the trace left.
   std::unordered_set<uint64_t> unread;
+  // Something was kept (STR_KEEP): what files held in the end is then told by
+  // their checksums, where the trace has no bytes of them.
+  bool keeps = false;
   // As they were looked at in DIR.
   LiveFiles live;
 };

@@ -178,8 +178,7 @@ class Survey {
     const auto at = target_.expected.find(path);
     const bool known =
         at != target_.expected.end() && at->second.Knows(TreeEntry::kAllBytes);
-    // What it held in the end, the trace may say by its checksum alone.
-    if (!known && at != target_.expected.end() &&
+    if (!known && record_.keeps && at != target_.expected.end() &&
         at->second.Knows(TreeEntry::kChecksum)) {
       const UniqueFd fd = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
       return fd && FileChecksum(fd.get()) == at->second.checksum;

@@ -176,6 +176,7 @@ CASES = {
 NOT_PLANTED = {
     "DIR itself is left as it is": "it forbids every change of DIR",
     "its directory is not known": "of damaged traces",
+    "what was kept of it is not what was destroyed": "of damaged traces",
     "the trace does not say what it was": "of damaged traces",
     "it has names that the trace does not tell": "of traces that lost events",
     "the value that it had is not in the trace":
