@@ -346,13 +346,13 @@ HelpPage CtlHelp() {
       .common = "all as-owner help",
       .examples = {"tracefs-ctl /data explain",
                    "tracefs-ctl /data tail 'op = unlink AND errno = 0'",
-                   "tracefs-ctl /data unmount && tracefs-dump "
-                   "/var/log/data.trace",
+                   "tracefs-ctl --all list",
                    "tracefs-ctl /data add detail.conf",
                    "tracefs-ctl /data stop detail",
                    "tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { "
                    "open unlink }'",
-                   "tracefs-ctl --all list"},
+                   "tracefs-ctl /data unmount && tracefs-dump "
+                   "/var/log/data.trace"},
       .end =
           "Exit status: 0 done; 1 the answer made no sense, or unmount: not "
           "all is in the\ntraces; 2 wrong usage, config or filter; 3 the "

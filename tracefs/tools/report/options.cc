@@ -272,7 +272,7 @@ HelpPage ReportHelp() {
       .examples = {"tracefs-report slowest trace.log",
                    "tracefs-report slowest --filter 'op = fsync' --top 5 "
                    "trace.log",
-                   "tracefs-report who /etc/passwd trace.log",
+                   "tracefs-report summary trace.log",
                    "tracefs-report slowest --print > mine.query",
                    "tracefs-report --query mine.query --format csv trace.log",
                    "tracefs-report errors --sql > errors.sql"},
