@@ -18,17 +18,20 @@ class World {
  public:
   NodeId Do(uint32_t pid, uint64_t start = 0, uint32_t ppid = 0,
             size_t trace = 0) {
-    CallerInfo caller;
-    caller.pid = caller.tid = pid;
-    caller.start_time = start;
-    caller.ppid = ppid;
-    Event event;
+    format::Record record;
+    record.caller.pid = record.caller.tid = pid;
+    record.caller.start_time = start;
+    record.caller.ppid = ppid;
+    Event& event = record.event;
     event.op = Op::read_;
-    event.caller = &caller;
+    event.caller = &record.caller;
     event.Set(Field::kTime, ++now_ * kSecond);
     event.Set(Field::kPid, pid);
     event.Set(Field::kLatency, 7);
-    const NodeId node = all_->Of(event, "sh", kBegin + now_ * kSecond, trace);
+    constexpr size_t kComm = format::Record::TextIndex(Field::kComm);
+    record.text_present = 1u << kComm;
+    record.text[kComm] = "sh";
+    const NodeId node = all_->Of(record, kBegin + now_ * kSecond, trace);
     all_->Add(node, {.count = 1});
     all_->KeepBounded();
     return node;
