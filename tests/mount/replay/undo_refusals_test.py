@@ -199,7 +199,7 @@ def every_reason_has_a_case(_):
                                name), encoding="utf-8") as file:
             text = re.sub(r'"\s*\n\s*"', "", file.read())
         told |= set(re.findall(
-            r'(?:return|Refuse\(|kNot\w+\[\] =)\s*"([^"]{4,}[^" ])"',
+            r'(?:return|Refuse\(|RefuseUnknown\(a,|kNot\w+\[\] =)\s*"([^"]{4,}[^" ])"',
             text))
         told |= {"operation N" + rest for rest in re.findall(
             r'std::to_string\([\w>-]+\) \+\s*"([^"]+)"', text)
