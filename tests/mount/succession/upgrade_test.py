@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -99,9 +100,16 @@ class Program:
         mount can see."""
         digits = str(number % 10)
         version = self.version[:-1] + digits
-        self.install(lambda program: program.replace(
-            b"\0" + self.version.encode() + b"\0",
-            b"\0" + version.encode() + b"\0") + os.urandom(64))
+        # Compilers put texts after each other, with and without an end.
+        there = re.compile(rb"(?<![0-9.])" + re.escape(self.version.encode()) +
+                           rb"\0")
+
+        def changed(program):
+            program, count = there.subn(version.encode() + b"\0", program)
+            expect(count > 0, f"no {self.version} in {self.built}")
+            return program + os.urandom(64)
+
+        self.install(changed)
         return version
 
 
