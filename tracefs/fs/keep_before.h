@@ -40,6 +40,8 @@ class KeepBefore {
   KeepBefore(const KeepBefore&) = delete;
   KeepBefore& operator=(const KeepBefore&) = delete;
 
+  // Whether anything is kept of the operation.
+  explicit operator bool() const { return keeping_ != nullptr; }
   // The bytes [begin, end) of a regular file are about to become others; of any
   // other file there are none. 0, or what the operation has to fail with.
   int Range(Inode& inode, uint64_t begin, uint64_t end);

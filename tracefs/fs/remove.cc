@@ -200,7 +200,7 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   };
   KeepBefore keep(op);
   int error = 0;
-  if ((flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == 0) {
+  if (keep && (flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == 0) {
     error = keep.Name(new_dir_fd.get(), new_name, moved.Number());
   }
   if (error == 0) {
