@@ -54,11 +54,14 @@ if os.fork() == 0:
     os.execv("/bin/sh", ["sh", "-c", "exit 9"])
 os.wait()
 reads, writes = os.pipe()
-if os.fork() == 0:
-    os.dup2(writes, 1); os.execv("/bin/echo", ["echo", "piped"])
+until_exec, ends = os.pipe()
 if os.fork() == 0:
     os.dup2(reads, 0); os.close(writes)
     os.execv("/bin/sh", ["sh", "-c", "cat > piped"])
+# CAS looks at the siblings' programs when one begins: the shell's is there.
+os.close(ends); os.read(until_exec, 1)
+if os.fork() == 0:
+    os.dup2(writes, 1); os.execv("/bin/echo", ["echo", "piped"])
 os.close(writes); os.wait(); os.wait()
 os._exit(7)
 """
