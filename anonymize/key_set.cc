@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "anonymize/base64url.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/text.h"
 #include "tracefs/crypto/hash.h"
 

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <utility>
 
+#include "tracefs/base/hex.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"

@@ -8,6 +8,7 @@
 
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
+#include "tracefs/base/hex.h"
 
 namespace tracefs {
 namespace {

@@ -76,12 +76,6 @@ bool EqualSecrets(ByteSpan a, ByteSpan b);
 // Bytes that nobody can guess.
 Status RandomBytes(std::span<std::byte> out);
 
-std::string Hex(ByteSpan bytes);
-void AppendHex(ByteSpan bytes, std::string* text);
-// Writes the bytes that `digits` stand for. False unless they are exactly as
-// many as `out` takes.
-bool FromHex(std::string_view digits, std::span<std::byte> out);
-
 // What OpenSSL said last, as a status.
 Status CryptoError(std::string_view what);
 

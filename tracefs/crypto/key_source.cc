@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/text.h"
 #include "tracefs/crypto/age.h"

@@ -5,6 +5,8 @@
 #include <limits>
 #include <span>
 
+#include "tracefs/base/hex.h"
+
 namespace tracefs {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/crypto/key_source.h"
 

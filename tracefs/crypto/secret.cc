@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs {

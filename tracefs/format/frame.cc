@@ -5,6 +5,7 @@
 
 #include "tracefs/base/append_le.h"
 #include "tracefs/base/crc32c.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/format/window_crc.h"
 
 namespace tracefs::format {
@@ -14,16 +15,7 @@ constexpr size_t kHeaderBytesInCrc = kFrameHeaderBytes - 4;
 
 }  // namespace
 
-std::string SerialText(const Serial& serial) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * serial.size());
-  for (const std::byte b : serial) {
-    text += kDigits[static_cast<unsigned>(b) >> 4];
-    text += kDigits[static_cast<unsigned>(b) & 15];
-  }
-  return text;
-}
+std::string SerialText(const Serial& serial) { return Hex(serial); }
 
 std::string EncodePreamble(const Preamble& preamble) {
   const std::string_view chain =

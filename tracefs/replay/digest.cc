@@ -13,6 +13,7 @@
 #include <map>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/crypto/hash.h"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/hex.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/replay/open_beneath.h"
 
@@ -123,11 +124,8 @@ Result<PrivateFolder> PrivateFolder::Make(int parent, std::string_view prefix) {
       static_cast<ssize_t>(random.size())) {
     return Status::System(errno, "a name for a folder");
   }
-  std::string name(prefix);
-  for (const unsigned char byte : random) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    name += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
+  const std::string name =
+      std::string(prefix) + Hex(std::as_bytes(std::span(random)));
   PrivateFolder made(UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 0)), name);
   if (::mkdirat(parent, name.c_str(), 0700) != 0) {
     const Status failed = Status::System(errno, "a folder to work in");

@@ -14,6 +14,7 @@
 
 #include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/replacement.h"
 #include "tracefs/base/state_folder.h"

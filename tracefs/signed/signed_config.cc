@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "tracefs/base/hex.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
 #include "tracefs/crypto/hash.h"

@@ -3,11 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <span>
 #include <utility>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/hex.h"
 
 namespace tracefs::survive {
 namespace {
@@ -17,34 +21,6 @@ constexpr std::string_view kVariable = "TRACEFS_INHERITANCE_";
 constexpr size_t kMostInOne = 100'000;
 constexpr size_t kMostVariables = 1000;
 constexpr std::string_view kFile = "file.";
-
-constexpr char kDigits[] = "0123456789abcdef";
-
-std::string Hex(std::string_view text) {
-  std::string hex;
-  hex.reserve(2 * text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
-}
-
-std::optional<std::string> FromHex(std::string_view hex) {
-  if (hex.size() % 2 != 0) return std::nullopt;
-  std::string text;
-  text.reserve(hex.size() / 2);
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    unsigned byte = 0;
-    const char* const end = hex.data() + i + 2;
-    if (std::from_chars(hex.data() + i, end, byte, 16).ptr != end) {
-      return std::nullopt;
-    }
-    text += static_cast<char>(byte);
-  }
-  return text;
-}
 
 // "NUMBER DEVICE INODE" of a descriptor; empty: it is none.
 std::string Described(int fd) {
@@ -82,8 +58,10 @@ std::optional<Inheritance> Inheritance::OfProcess() {
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const size_t equals = line.find('=');
     if (equals == line.npos) continue;
-    if (auto text = FromHex(line.substr(equals + 1))) {
-      made.texts_.emplace(line.substr(0, equals), *std::move(text));
+    const std::string_view digits = line.substr(equals + 1);
+    std::string text(digits.size() / 2, '\0');
+    if (FromHex(digits, std::as_writable_bytes(std::span(text)))) {
+      made.texts_.emplace(line.substr(0, equals), std::move(text));
     }
   }
   return made;
@@ -139,7 +117,7 @@ std::vector<int> Inheritance::Files() const {
 std::vector<std::string> Inheritance::Variables() const {
   std::string all;
   for (const auto& [name, text] : texts_) {
-    all += name + '=' + Hex(text) + '\n';
+    all += name + '=' + Hex(AsBytes(text)) + '\n';
   }
   std::vector<std::string> variables;
   for (size_t at = 0; at < all.size() || variables.empty(); at += kMostInOne) {

@@ -9,6 +9,7 @@
 #include "anonymize/ff1.h"
 #include "anonymize/siv.h"
 #include "tests/unit/anonymize/slow_ff1.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {

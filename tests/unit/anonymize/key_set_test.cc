@@ -5,6 +5,7 @@
 #include "anonymize/session.h"
 #include "tests/support/memory_scan.h"
 #include "tests/unit/anonymize/anon_world.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {

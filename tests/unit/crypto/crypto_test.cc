@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/support/memory_scan.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/text.h"
 #include "tracefs/crypto/age.h"
 #include "tracefs/crypto/bech32.h"

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs {

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/key_source.h"
 
 namespace tracefs {

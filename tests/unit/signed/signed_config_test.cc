@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/signed/signing.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs {

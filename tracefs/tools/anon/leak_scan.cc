@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "anonymize/base64url.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "filters/output/chain.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/command/wait_for_writers.h"

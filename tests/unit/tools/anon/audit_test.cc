@@ -10,6 +10,7 @@
 
 #include "anonymize/base64url.h"
 #include "tests/unit/anonymize/anon_world.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"

@@ -13,6 +13,7 @@
 #include "filters/output/anchor.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
+#include "tracefs/base/hex.h"
 
 namespace tracefs {
 namespace {
