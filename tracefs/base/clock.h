@@ -11,11 +11,15 @@ inline constexpr uint64_t kNsPerUs = 1'000;
 inline constexpr uint64_t kNsPerMs = 1'000'000;
 inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
+inline uint64_t NsOf(const timespec& t) {
+  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
+         static_cast<uint64_t>(t.tv_nsec);
+}
+
 inline uint64_t ClockNs(clockid_t id) {
   timespec t;
   ::clock_gettime(id, &t);
-  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(t.tv_nsec);
+  return NsOf(t);
 }
 
 // Both are vDSO calls: about 20 ns and no system call where the clock source

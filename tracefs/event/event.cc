@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tracefs/base/clock.h"
+
 namespace tracefs {
 namespace {
-
-uint64_t ToNs(const timespec& t) {
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u +
-         static_cast<uint64_t>(t.tv_nsec);
-}
 
 // Deeper trees than PATH_MAX allows do exist; a cycle must not hang us either.
 constexpr int kMaxDepth = 2048;
@@ -55,7 +52,7 @@ void Event::SetAttributes(const struct stat& st) {
   Set(Field::kSize, static_cast<uint64_t>(st.st_size));
   Set(Field::kFuid, st.st_uid);
   Set(Field::kFgid, st.st_gid);
-  Set(Field::kMtime, ToNs(st.st_mtim));
+  Set(Field::kMtime, NsOf(st.st_mtim));
   attributes_resolved = true;
 }
 

@@ -46,11 +46,6 @@ void AppendText(std::string_view text, std::vector<std::byte>* out) {
   out->insert(out->end(), bytes.begin(), bytes.end());
 }
 
-uint64_t NsOf(const timespec& t) {
-  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(t.tv_nsec);
-}
-
 }  // namespace
 
 bool StateRecord::ForEachXattr(

@@ -156,11 +156,6 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
   return (to_set & kAll) == 0 ? ClearPrivileges(op, inode) : error;
 }
 
-uint64_t Ns(const timespec& t) {
-  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(t.tv_nsec);
-}
-
 void RecordSetattr(OpScope& op, const struct stat& attr, int to_set) {
   if (!op.traced()) return;
   op.Set(Field::kValid, static_cast<uint32_t>(to_set));
@@ -173,10 +168,10 @@ void RecordSetattr(OpScope& op, const struct stat& attr, int to_set) {
     op.Set(Field::kNewSize, static_cast<uint64_t>(attr.st_size));
   }
   if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
-    op.Set(Field::kNewAtime, Ns(attr.st_atim));
+    op.Set(Field::kNewAtime, NsOf(attr.st_atim));
   }
   if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
-    op.Set(Field::kNewMtime, Ns(attr.st_mtim));
+    op.Set(Field::kNewMtime, NsOf(attr.st_mtim));
   }
 }
 

@@ -16,16 +16,11 @@ namespace {
 // Nobody's access time changes. A lease that others hold is not waited for.
 constexpr int kHow = O_RDONLY | O_NOATIME | O_NONBLOCK | O_CLOEXEC;
 
-uint64_t NsOfTime(const timespec& t) {
-  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(t.tv_nsec);
-}
-
 // `open` opens a file with the flags that it is given.
 template <typename Open>
 UniqueFd OpenToKeep(Open&& open) {
   UniqueFd fd(open(kHow));
-  // Of a file of somebody else's, where the daemon is an ordinary user.
+  // An ordinary user's daemon may not ask for that on somebody else's file.
   if (!fd && errno == EPERM) fd.Reset(open(kHow & ~O_NOATIME));
   return fd;
 }
@@ -67,7 +62,7 @@ int KeepBefore::Keep(const struct stat& st, uint64_t begin, uint64_t end,
   const auto size = static_cast<uint64_t>(st.st_size);
   is_open_ = true;
   offset_ = std::min(begin, size);
-  mtime_ns_ = NsOfTime(st.st_mtim);
+  mtime_ns_ = NsOf(st.st_mtim);
   end = std::min(end, size);
   if (offset_ >= end) return 0;
   // Opened and kept as who keeps it: the folder is his.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/keep/kept_source.h"
@@ -77,9 +78,7 @@ Result<int> KeptReader::Open(const KeptPart& part) {
     const int error =
         ChecksumOf(object_.get(), part.at, part.length, &checksum);
     if (error != 0 || checksum != part.checksum) return Changed(part.object);
-  } else if (static_cast<uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-                 static_cast<uint64_t>(st.st_ctim.tv_nsec) !=
-             part.changed_ns) {
+  } else if (NsOf(st.st_ctim) != part.changed_ns) {
     return Changed(part.object);
   }
   return object_.get();
