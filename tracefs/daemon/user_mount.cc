@@ -2,48 +2,28 @@
 #include "tracefs/daemon/user_mount.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
+#include "tracefs/base/folder.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
-namespace {
-
-bool Same(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-}  // namespace
-
 Status CheckNotInside(int source, const std::string& mount_point) {
-  struct stat wanted;
-  struct stat now;
-  UniqueFd here(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (::fstat(source, &wanted) != 0 || !here ||
-      ::fstat(here.get(), &now) != 0) {
-    return Status::System(errno, "mount point '" + mount_point + "'");
-  }
-  for (;;) {
-    UniqueFd up(::openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    struct stat above;
-    if (!up || ::fstat(up.get(), &above) != 0) {
-      return Status::System(errno, "above '" + mount_point + "'");
-    }
-    if (Same(above, now)) return Status::Ok();  // the root
-    if (Same(above, wanted)) {
-      return Status::Invalid(
-          "'" + mount_point +
-          "' lies inside the source; an ordinary user's mount would lead into "
-          "itself there. Mount elsewhere, over the source itself, or as root");
-    }
-    here = std::move(up);
-    now = above;
-  }
+  const UniqueFd here(
+      ::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!here) return Status::System(errno, "mount point '" + mount_point + "'");
+  const std::optional<bool> inside = IsAbove(source, here.get());
+  if (!inside) return Status::System(errno, "above '" + mount_point + "'");
+  if (!*inside) return Status::Ok();
+  return Status::Invalid(
+      "'" + mount_point +
+      "' lies inside the source; an ordinary user's mount would lead into "
+      "itself there. Mount elsewhere, over the source itself, or as root");
 }
 
 std::vector<std::string> LostWithoutRoot(

@@ -1,10 +1,8 @@
 #include "tracefs/keep/kept_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -19,10 +17,12 @@
 #include <vector>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/crc32c.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_extent.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/folder.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/printable.h"
@@ -45,32 +45,16 @@ uint64_t KeyOf(uint64_t length, uint32_t checksum) {
   return length << 32 ^ checksum;
 }
 
-uint64_t NsOf(const timespec& t) {
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(t.tv_nsec);
-}
-
 bool HasHoles(int fd, uint64_t begin, uint64_t end) {
   if (end - begin < kBlock) return false;
   const std::optional<FileExtent> data = NextData(fd, begin, end);
   return !data || data->begin != begin || data->end != end;
 }
 
-// Names in a directory but "." and "..".
+// None where it cannot be listed.
 std::vector<std::string> NamesIn(int dir) {
-  std::vector<std::string> names;
-  const int fd = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (stream == nullptr) {
-    if (fd >= 0) ::close(fd);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  ::closedir(stream);
-  return names;
+  Result<std::vector<std::string>> names = NamesInFolder(dir);
+  return names.ok() ? *std::move(names) : std::vector<std::string>();
 }
 
 uint64_t RoomOf(int dir) {
@@ -84,27 +68,18 @@ uint64_t RoomOf(int dir) {
   return bytes;
 }
 
-// Whether the folder `path` lies in the directory `dir`, or is it.
-bool LiesIn(const std::string& path, int dir) {
-  struct stat wanted;
-  const std::unique_ptr<char, decltype(&::free)> real(
-      ::realpath(path.c_str(), nullptr), &::free);
-  if (dir < 0 || real == nullptr ||
-      ::fstatat(dir, "", &wanted, AT_EMPTY_PATH) != 0) {
-    return false;
+// Whether a folder is the directory `source`, if there is one, or lies in it.
+// Nothing, and errno, if that cannot be found out.
+std::optional<bool> LiesIn(int folder, int source) {
+  if (source < 0) return false;
+  struct stat a;
+  struct stat b;
+  if (::fstatat(folder, "", &a, AT_EMPTY_PATH) != 0 ||
+      ::fstatat(source, "", &b, AT_EMPTY_PATH) != 0) {
+    return std::nullopt;
   }
-  for (std::string at = real.get(); !at.empty();) {
-    struct stat st;
-    if (::stat(at.c_str(), &st) == 0 && st.st_dev == wanted.st_dev &&
-        st.st_ino == wanted.st_ino) {
-      return true;
-    }
-    at.resize(at.rfind('/'));
-    if (at.empty()) break;
-  }
-  struct stat root;
-  return ::stat("/", &root) == 0 && root.st_dev == wanted.st_dev &&
-         root.st_ino == wanted.st_ino;
+  if (a.st_dev == b.st_dev && a.st_ino == b.st_ino) return true;
+  return IsAbove(source, folder);
 }
 
 }  // namespace
@@ -122,7 +97,9 @@ Result<std::unique_ptr<KeptFolder>> KeptFolder::Make(const Options& options) {
       !s.ok()) {
     return s;
   }
-  if (LiesIn(options.path, options.source)) {
+  const std::optional<bool> inside = LiesIn(parent.get(), options.source);
+  if (!inside) return Status::System(errno, what);
+  if (*inside) {
     ::rmdir(options.path.c_str());  // if it was made just now
     return Status::Invalid(what +
                            " lies in the source, where the mount would show "

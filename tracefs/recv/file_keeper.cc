@@ -1,6 +1,5 @@
 #include "tracefs/recv/file_keeper.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -21,6 +20,7 @@
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/event_fd.h"
+#include "tracefs/base/folder.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/recv/kept_places.h"
@@ -424,19 +424,10 @@ class FileKeeper final : public Keeper {
 };
 
 std::vector<std::string> NamesOfTraces(int directory) {
-  std::vector<std::string> names;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return names;
-  DIR* const list = ::fdopendir(copy);
-  if (list == nullptr) {
-    ::close(copy);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(list)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  ::closedir(list);
-  return names;
+  Result<std::vector<std::string>> names = NamesInFolder(directory);
+  if (!names.ok()) return {};
+  std::erase_if(*names, [](const std::string& name) { return name[0] == '.'; });
+  return *std::move(names);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "tracefs/recv/retention.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -15,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tracefs/base/folder.h"
 #include "tracefs/recv/sender_shares.h"
 
 namespace tracefs {
@@ -120,12 +120,12 @@ class Removal {
 }  // namespace
 
 Result<std::vector<KeptTrace>> ListTraces(int directory) {
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const list = copy >= 0 ? ::fdopendir(copy) : nullptr;
-  if (list == nullptr) return Status::System(errno, "directory of traces");
+  const Result<std::vector<std::string>> names = NamesInFolder(directory);
+  if (!names.ok()) {
+    return Status::System(names.status().error(), "directory of traces");
+  }
   std::vector<KeptTrace> all;
-  while (const dirent* entry = ::readdir(list)) {
-    const std::string name = entry->d_name;
+  for (const std::string& name : *names) {
     struct stat st;
     if (name[0] == '.' || name.find(".trace") == name.npos ||
         ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -136,7 +136,6 @@ Result<std::vector<KeptTrace>> ListTraces(int directory) {
                    .bytes = static_cast<uint64_t>(st.st_blocks) * 512,
                    .written_s = st.st_mtim.tv_sec});
   }
-  ::closedir(list);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tie(a.written_s, a.name) < std::tie(b.written_s, b.name);
   });

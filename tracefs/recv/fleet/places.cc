@@ -1,6 +1,5 @@
 #include "tracefs/recv/fleet/places.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/folder.h"
 
 namespace tracefs {
 
@@ -32,20 +32,12 @@ Result<UniqueFd> OpenOrMakeFolder(int parent, const std::string& name) {
 }
 
 std::vector<std::string> NamesIn(int directory, std::string_view prefix) {
-  std::vector<std::string> names;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return names;
-  DIR* const list = ::fdopendir(copy);
-  if (list == nullptr) {
-    ::close(copy);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(list)) {
-    const std::string_view name = entry->d_name;
-    if (name.starts_with(prefix)) names.emplace_back(name);
-  }
-  ::closedir(list);
-  return names;
+  Result<std::vector<std::string>> names = NamesInFolder(directory);
+  if (!names.ok()) return {};
+  std::erase_if(*names, [prefix](const std::string& name) {
+    return !name.starts_with(prefix);
+  });
+  return *std::move(names);
 }
 
 void RemoveFolder(int parent, const std::string& name) {

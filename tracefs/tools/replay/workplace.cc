@@ -1,6 +1,5 @@
 #include "tracefs/tools/replay/workplace.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/folder.h"
 #include "tracefs/replay/open_beneath.h"
 #include "tracefs/text/escape.h"
 
@@ -47,17 +47,11 @@ bool MakeAlike(int from, int to) {
 // What a replay that was killed has left.
 std::string LeftOver(int dir) {
   std::string found;
-  const int fd = replay::OpenBeneath(dir, ".", O_RDONLY | O_DIRECTORY);
-  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (stream == nullptr) {
-    if (fd >= 0) ::close(fd);
-    return found;
-  }
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
+  const Result<std::vector<std::string>> names = NamesInFolder(dir);
+  if (!names.ok()) return found;
+  for (const std::string& name : *names) {
     if (name.starts_with(kPrefix)) found = name;
   }
-  ::closedir(stream);
   return found;
 }
 
@@ -135,19 +129,11 @@ UniqueFd Workplace::Tree() const { return EncloseFolder(Duplicate(tree_)); }
 
 Status Workplace::HandOver() {
   if (!private_) return {};
-  const int fd = replay::OpenBeneath(tree_.get(), ".", O_RDONLY | O_DIRECTORY);
-  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (stream == nullptr) {
-    if (fd >= 0) ::close(fd);
-    return Status::System(errno, TerminalWord(name_));
+  const Result<std::vector<std::string>> names = NamesInFolder(tree_.get());
+  if (!names.ok()) {
+    return Status::System(names.status().error(), TerminalWord(name_));
   }
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  ::closedir(stream);
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     if (Move(tree_.get(), dir_.get(), name)) continue;
     const Status failed = Status::System(
         errno, "what was replayed stays in " + TerminalWord(name_) + "/" +
