@@ -55,10 +55,6 @@ bool RunsFrom(uint64_t device) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 // Version, and sizes of all that both programs must have alike.
 std::string StateVersion() {
   using namespace survive;  // NOLINT: many of it

@@ -34,7 +34,7 @@ std::string TitleOfBoth(const std::array<Json, 2>& sides) {
   return a == b ? a + ": two runs" : a + " and " + b;
 }
 
-std::string Heads(std::initializer_list<std::string> heads) {
+std::string Heads(const std::vector<std::string>& heads) {
   std::string html = "<thead><tr>";
   for (const std::string& head : heads) {
     html += "<th scope=\"col\">" + XmlText(head) + "</th>";
@@ -63,12 +63,9 @@ std::string Totals(const std::array<Json, 2>& sides) {
 }
 
 std::string StaticTable(const ComparedTable& table) {
-  std::string html = "<div class=\"scroll\"><table><thead><tr>";
-  for (const Json& column : table.columns) {
-    html += "<th scope=\"col\">" + XmlText(column["name"].get<std::string>()) +
-            "</th>";
-  }
-  html += "</tr></thead><tbody>";
+  std::vector<std::string> heads;
+  for (const Json& column : table.columns) heads.push_back(column["name"]);
+  std::string html = "<div class=\"scroll\"><table>" + Heads(heads) + "<tbody>";
   for (size_t i = 0; i < std::min(kStaticRows, table.texts.size()); ++i) {
     html += "<tr>";
     for (const std::string& text : table.texts[i]) html += Element("td", text);

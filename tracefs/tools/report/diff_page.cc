@@ -91,11 +91,6 @@ report::ComparedTable Converted(const query::Table& table, std::string name) {
   return result;
 }
 
-int Refuse(const Status& status, OutputBuffer& err) {
-  err.Append(kReportSays + status.message() + "\n");
-  return ExitStatus(status);
-}
-
 Status CheckSides(const ReportOptions& options) {
   for (const std::string& side : options.words) {
     if (side.find(',') != side.npos) {
@@ -116,7 +111,7 @@ Status CheckSides(const ReportOptions& options) {
 
 int RunDiffPage(const ReportOptions& options, OutputBuffer& out,
                 OutputBuffer& err) {
-  if (Status s = CheckSides(options); !s.ok()) return Refuse(s, err);
+  if (Status s = CheckSides(options); !s.ok()) return Complain(s, err);
   int status = 0;
   std::array<report::Json, 2> sides;
   for (size_t i = 0; i < sides.size(); ++i) {
@@ -134,7 +129,7 @@ int RunDiffPage(const ReportOptions& options, OutputBuffer& out,
   for (const ComparedRun& compared : wanted) {
     const Result<query::Table> table =
         DiffTable(options, compared.by, kRows, once, &status);
-    if (!table.ok()) return Refuse(table.status(), err);
+    if (!table.ok()) return Complain(table.status(), err);
     tables.push_back(Converted(*table, compared.name));
   }
   out.Append(report::MakeComparisonPage(sides, tables));

@@ -18,11 +18,6 @@
 namespace tracefs {
 namespace {
 
-int Complain(const Status& status, OutputBuffer& err) {
-  err.Append(kReportSays + status.message() + "\n");
-  return ExitStatus(status);
-}
-
 // Names without their folders: the same trace makes the same page wherever it
 // lies.
 std::string TitleOf(const ReportOptions& options) {

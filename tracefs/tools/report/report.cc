@@ -14,12 +14,6 @@
 namespace tracefs {
 namespace {
 
-int Complain(const Status& status, OutputBuffer& err) {
-  err.Append(kReportSays + status.message() + "\n");
-  (void)err.Flush();  // nobody to tell
-  return ExitStatus(status);
-}
-
 int Run(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err) {
   return options.sql ? PrintSql(options, out, err)
                      : options.row->run(options, out, err);

@@ -322,10 +322,7 @@ int RunDiff(const ReportOptions& options, OutputBuffer& out,
   int status = 0;
   const Result<query::Table> table =
       DiffTable(options, options.by, std::nullopt, err, &status);
-  if (!table.ok()) {
-    err.Append(kReportSays + table.status().message() + "\n");
-    return ExitStatus(table.status());
-  }
+  if (!table.ok()) return Complain(table.status(), err);
   if (options.format == "json") {
     out.Append(query::JsonOf(std::span(&*table, 1)));
   } else {
