@@ -42,7 +42,7 @@ def cut(path, data):
     with open(path, "r+b") as out:
         out.write(data)
 
-def anew(path, data):
+def made_again(path, data):
     with open(path, "wb") as out:
         out.write(data)
 
@@ -65,7 +65,7 @@ def copied(path, data):
     os.close(fd)
     os.unlink(path + ".part")
 
-WAYS = [beside, over, over_in_pieces, in_its_place, cut, anew, mapped, copied]
+WAYS = [beside, over, over_in_pieces, in_its_place, cut, made_again, mapped, copied]
 number = 0
 for folder, _, names in sorted(os.walk("home")):
     for name in sorted(names):

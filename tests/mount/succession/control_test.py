@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from deaths import (daemon_of, daemons_dying, let_daemon_die,  # noqa: E402
                     restless_users)
+from succession_cases import Succession  # noqa: E402
 from tracefs_harness import (Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
@@ -29,22 +30,9 @@ NO_ANSWER = ("ended the connection", "no control socket", "talking to the mount"
              "connect to")
 
 
-class Control:
-    def __init__(self, suite):
-        self.suite = suite
-        self.number = 0
-
+class Control(Succession):
     def mount(self, output='file = "%s"', **more):
-        self.number += 1
-        base = f"case-{self.number}"
-        self.base = base
-        source = self.suite.folder(base, "source", mode=0o777)
-        self.point = self.suite.folder(base, "mnt")
-        self.trace = self.suite.path(base, "trace")
-        mount = self.suite.mount(
-            source, self.point, ("", "STR_ALL",
-                                 output.replace("%s", self.trace)),
-            transport="dev", options=("--survive", "yes"), **more)
+        source, self.point, self.trace, mount = super().mount(output, **more)
         self.made = []
         return source, mount
 

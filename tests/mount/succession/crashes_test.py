@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from processes import (adopt_orphans, descendants_of, helpers_of,  # noqa: E402
                        is_alive, name_of)
+from succession_cases import Succession  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
@@ -24,21 +25,9 @@ from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
 MOST_CRASHES = 10
 
 
-class Crashes:
-    def __init__(self, suite):
-        self.suite = suite
-        self.number = 0
-
-    def mount(self, output="", source=None, **more):
-        self.number += 1
-        base = f"case-{self.number}"
-        source = source or self.suite.folder(base, "source", mode=0o777)
-        point = self.suite.folder(base, "mnt")
-        trace = self.suite.path(base, "trace")
-        mount = self.suite.mount(
-            source, point, ("", "STR_ALL", f'file = "{trace}" {output}'),
-            transport="dev", options=("--survive", "yes"), **more)
-        return source, point, trace, mount
+class Crashes(Succession):
+    def mount(self, output="", **more):  # pylint: disable=arguments-differ
+        return super().mount(f'file = "%s" {output}', **more)
 
     # A keeper that was killed leaves them to this process.
     def named(self, mount, name):

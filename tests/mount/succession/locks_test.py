@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from deaths import daemons_dying, let_daemon_die  # noqa: E402
+from succession_cases import Succession  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
@@ -72,23 +73,11 @@ sys.stdin.readline()
 """
 
 
-class Locks:
-    def __init__(self, suite):
-        self.suite = suite
-        self.number = 0
-
+class Locks(Succession):
     def mount(self):
-        self.number += 1
-        base = f"case-{self.number}"
-        source = self.suite.folder(base, "source", mode=0o777)
-        self.point = self.suite.folder(base, "mnt")
-        self.trace = self.suite.path(base, "trace")
+        _, self.point, self.trace, mount = super().mount(
+            filter_text="op IN { getlk setlk flock }", visibility="auto")
         self.file = os.path.join(self.point, "file")
-        mount = self.suite.mount(
-            source, self.point,
-            ("op IN { getlk setlk flock }", "STR_ALL",
-             f'file = "{self.trace}"'),
-            transport="dev", visibility="auto", options=("--survive", "yes"))
         with open(self.file, "wb") as file:
             file.write(bytes(8))
         return mount

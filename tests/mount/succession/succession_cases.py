@@ -25,15 +25,17 @@ class Succession:
     def __init__(self, suite):
         self.suite = suite
         self.number = 0
+        self.base = None  # of the last mount: a folder of the suite
 
-    def mount(self, output='file = "%s"', **more):
+    def mount(self, output='file = "%s"', filter_text="", source=None, **more):
         self.number += 1
-        base = f"case-{self.number}"
-        source = self.suite.folder(base, "source", mode=0o777)
+        self.base = base = f"case-{self.number}"
+        source = source or self.suite.folder(base, "source", mode=0o777)
         point = self.suite.folder(base, "mnt")
         trace = self.suite.path(base, "trace")
         mount = self.suite.mount(
-            source, point, ("", "STR_ALL", output.replace("%s", trace)),
+            source, point,
+            (filter_text, "STR_ALL", output.replace("%s", trace)),
             transport="dev", options=("--survive", "yes"), **more)
         return source, point, trace, mount
 

@@ -71,7 +71,7 @@ def survival_of(suite, point):
 
 
 class Program:
-    """The program of mounts, which is installed anew while they run."""
+    """The program of mounts, which is installed again while they run."""
 
     def __init__(self, suite):
         self.suite = suite
