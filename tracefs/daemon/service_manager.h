@@ -18,7 +18,7 @@ class ServiceManager {
   // Connects now: from within a sandbox it would not be found. To be called by
   // the main process, while it has one thread.
   static ServiceManager FromEnvironment();
-  // That of another program, which this process was.
+  // The one that this process had when it was another program.
   static ServiceManager Adopt(UniqueFd socket,
                               std::chrono::nanoseconds interval);
   int socket() const { return socket_.get(); }

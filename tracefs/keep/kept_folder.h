@@ -3,7 +3,7 @@
 //   FOLDER          private (0700), of one user; may serve several traces
 //   FOLDER/NAME     one trace's, NAME being made of its serial number
 //   FOLDER/NAME/N   an object: a clone (reflink) of one file, or the copies of
-//                   many parts, one behind the other
+//                   many parts, one after the other
 //
 // Nothing in it says what it is: the trace does (kept_part.h). Objects are
 // removed oldest first when the budget is used up, those of earlier traces

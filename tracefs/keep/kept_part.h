@@ -15,8 +15,8 @@ struct KeptPart {
   // Of a copy: CRC-32C of the bytes, holes being zeros.
   bool is_copy = false;
   uint32_t checksum = 0;
-  // Of a clone, which nobody has read: when the object was changed for the last
-  // time, its making; in ns since the epoch. The kernel alone sets that.
+  // For a clone, which nobody has read: when the object last changed, which is
+  // when it was made; in ns since the epoch. Only the kernel sets that.
   uint64_t changed_ns = 0;
 };
 

@@ -17,7 +17,7 @@ class LastWord {
   // Null where there is no place for it, or another mount lives there.
   static std::unique_ptr<LastWord> Open(const ControlFolder& folder,
                                         const std::string& mount_point);
-  // That of a mount that serves, as another program has opened it.
+  // The file that another program opened for this mount and has handed over.
   static std::unique_ptr<LastWord> Adopt(UniqueFd folder, UniqueFd file,
                                          const std::string& mount_point);
   int folder() const { return folder_.get(); }

@@ -40,7 +40,7 @@ size_t CountCells(Collector& collector, const Bins& coarse, int joined) {
     if (op == nullptr) continue;
     auto& rows = op->cells.rows();
     for (size_t row = 0; row < rows.size(); ++row) {
-      // The first of those that are joined begins anew.
+      // The first of those that are joined starts over.
       if ((row & ((size_t{1} << joined) - 1)) == 0)
         seen.assign(coarse.size, false);
       const auto& numbers = rows[row].Numbers(coarse);
