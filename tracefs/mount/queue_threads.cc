@@ -19,15 +19,15 @@
 namespace tracefs {
 namespace {
 
-constexpr std::chrono::seconds kBetweenLooks(5);
+// While requests come; else nothing is looked at.
+constexpr std::chrono::milliseconds kBetweenLooks(100);
+constexpr std::chrono::seconds kLoadInterval(5);
 // Waiting and running times of threads in an interval with fewer requests say
 // nothing.
 constexpr uint64_t kFewestRuns = 500;
 // A wait of some microseconds is none.
 constexpr double kNoWaitNs = 20'000;
 constexpr double kFar = 4;
-// While callers take turns.
-constexpr std::chrono::milliseconds kBetweenLooksAtTurns(250);
 
 std::string ReadAt(int dir, const char* path) {
   const UniqueFd fd(::openat(dir, path, O_RDONLY | O_CLOEXEC));
@@ -66,6 +66,13 @@ RunDelay DelayOfRings(int proc) {
   ::closedir(tasks);
   return sum;
 }
+
+// Up to a moment.
+struct Seen {
+  ServedRequests::Count served;
+  RunDelay delay;
+  StandingChoice::Clock::time_point at;
+};
 
 std::string Described(ThreadPolicy policy) {
   switch (policy) {
@@ -132,9 +139,15 @@ void QueueThreads::Measure() {
 }
 
 std::string QueueThreads::Choice() const {
-  return Described(policy_) +
-         (turns_.giving_way() ? ", which gives way while callers take turns"
-                              : "");
+  switch (standing_.load()) {
+    case QueueStanding::kAtOnce:
+      break;
+    case QueueStanding::kGivingWay:
+      return Described(policy_) + ", which gives way while callers take turns";
+    case QueueStanding::kLikeOthers:
+      return Described(ThreadPolicy::kNice) + " for now";
+  }
+  return Described(policy_);
 }
 
 std::string QueueThreads::Why() const {
@@ -146,15 +159,15 @@ std::string QueueThreads::Why() const {
       why +=
           "; measured " + std::to_string(measured_) + " times, as load changed";
     }
-  }
-  if (const std::string served = turns_.Figures(); !served.empty()) {
-    why += "; requests while callers took turns: " + served;
+    if (!served_.empty()) {
+      why += "; requests while callers took turns or processors: " + served_;
+    }
   }
   return why;
 }
 
 Status QueueThreads::Watch(int proc, std::function<void(ThreadPolicy)> apply) {
-  if (round_trips_ == nullptr || candidates_.size() < 2 || !stop_) {
+  if (round_trips_ == nullptr || candidates_.size() < 2 || !stop_ || !busy_) {
     return Status::Ok();
   }
   return StartThread(
@@ -168,44 +181,68 @@ void QueueThreads::Stop() {
   watcher_.join();
 }
 
-// Threads that do not run before their callers find several requests anyway.
-void QueueThreads::AwaitTurns() {
-  if (policy_ == ThreadPolicy::kIdle) {
-    turns_.Await();
-  } else {
-    turns_.Forget();
-  }
+// Those of a policy that is most urgent.
+void QueueThreads::Stand(QueueStanding standing, const Apply& apply) {
+  const bool like_others = standing == QueueStanding::kLikeOthers;
+  session_.Stand(like_others ? Standing::kLikeOthers
+                 : standing == QueueStanding::kGivingWay
+                     ? Standing::kGivesWay
+                     : Standing::kMostUrgent);
+  apply(like_others ? ThreadPolicy::kNice : ThreadPolicy::kIdle);
 }
 
-void QueueThreads::Look(int proc,
-                        const std::function<void(ThreadPolicy)>& apply) {
+void QueueThreads::Look(int proc, const Apply& apply) {
+  // It is to hear in time that others do not.
+  ApplyToThread(ThreadPolicy::kNormal, 0);
+  ServedRequests& queues = ServedRequests::Queues();
+  bool tried = false;
+  StandingChoice choice([&] {
+    tried = true;
+    const ServingTrial trial =
+        TryServing([&](QueueStanding standing) { Stand(standing, apply); },
+                   [&] { return queues.count().requests; }, stop_);
+    const std::lock_guard lock(mu_);
+    served_ = trial.Text();
+    return trial;
+  });
+  const auto see = [&] {
+    return Seen{queues.count(), DelayOfRings(proc),
+                StandingChoice::Clock::now()};
+  };
   LoadChange change;
-  RunDelay before = DelayOfRings(proc);
+  Seen before = see();
+  Seen load_before = before;
   std::array<pollfd, 2> events = {
-      {{stop_.get(), POLLIN, 0}, {turns_.begun(), POLLIN, 0}}};
-  bool in_turns = false;
+      {{stop_.get(), POLLIN, 0}, {busy_.get(), POLLIN, 0}}};
+  const auto wait_ms = static_cast<int>(kBetweenLooks.count());
   while (true) {
-    if (!in_turns) AwaitTurns();
-    const std::chrono::milliseconds wait =
-        in_turns ? kBetweenLooksAtTurns : kBetweenLooks;
-    ::poll(events.data(), events.size(), static_cast<int>(wait.count()));
-    if (events[0].revents != 0) return;
-    if (in_turns || events[1].revents != 0) {
-      in_turns = in_turns ? turns_.GoOn() : turns_.Begin();
-      before = DelayOfRings(proc);
-      continue;
+    queues.Await(&busy_);
+    const bool as_always = choice.standing() == QueueStanding::kAtOnce;
+    ::poll(events.data(), events.size(), as_always ? -1 : 0);
+    if (events[0].revents != 0 || ::poll(events.data(), 1, wait_ms) > 0) break;
+    busy_.Clear();
+    const Seen now = see();
+    if (policy_ == ThreadPolicy::kIdle) {
+      const QueueStanding standing =
+          choice.After({.served = now.served - before.served,
+                        .delay = now.delay.Since(before.delay),
+                        .time = now.at - before.at},
+                       now.at);
+      if (standing_.exchange(standing) != standing || tried) {
+        Stand(standing, apply);
+      }
     }
-    const RunDelay now = DelayOfRings(proc);
-    // Threads that have ended count no more.
-    const RunDelay interval = {
-        now.waited_ns - std::min(now.waited_ns, before.waited_ns),
-        now.runs - std::min(now.runs, before.runs)};
-    before = now;
-    if (!change.Note(interval)) continue;
+    before = tried ? see() : now;
+    tried = false;
+    if (now.at - load_before.at < kLoadInterval) continue;
+    const RunDelay interval = now.delay.Since(load_before.delay);
+    load_before = now;
+    if (standing_ != QueueStanding::kAtOnce || !change.Note(interval)) continue;
     Measure();
     session_.Stand(StandingOf(policy_));
     apply(policy_);
   }
+  queues.Await(nullptr);
 }
 
 }  // namespace tracefs

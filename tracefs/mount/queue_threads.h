@@ -1,7 +1,8 @@
 // Which policy the queue threads of this mount have (daemon/thread_policy.h):
 // as configured, or by measurement at the start and again when the threads wait
-// for a processor much longer, or shorter, than before. While callers alternate
-// the session may yield (turns.h).
+// for a processor much longer, or shorter, than before. Threads that are to run
+// before all others may stand otherwise while that serves more requests
+// (standing_choice.h).
 #pragma once
 
 #include <atomic>
@@ -19,15 +20,9 @@
 #include "tracefs/base/status.h"
 #include "tracefs/daemon/round_trips.h"
 #include "tracefs/daemon/thread_policy.h"
-#include "tracefs/mount/turns.h"
+#include "tracefs/mount/standing_choice.h"
 
 namespace tracefs {
-
-// How long threads waited for a processor, in all, and how often they ran.
-struct RunDelay {
-  uint64_t waited_ns = 0;
-  uint64_t runs = 0;
-};
 
 // Says when it is time to measure again, from the mean wait of each interval.
 class LoadChange {
@@ -65,9 +60,11 @@ class QueueThreads {
   void Stop();
 
  private:
+  using Apply = std::function<void(ThreadPolicy)>;
+
   void Measure();
-  void Look(int proc, const std::function<void(ThreadPolicy)>& apply);
-  void AwaitTurns();
+  void Look(int proc, const Apply& apply);
+  void Stand(QueueStanding standing, const Apply& apply);
 
   const bool rings_;
   const bool forced_;
@@ -78,9 +75,11 @@ class QueueThreads {
   std::atomic<ThreadPolicy> policy_{ThreadPolicy::kNormal};
   mutable std::mutex mu_;
   std::string figures_;  // guarded by mu_
+  std::string served_;   // figures of StandingChoice, the same
   int measured_ = 0;     // the same
+  std::atomic<QueueStanding> standing_{QueueStanding::kAtOnce};
   EventFd stop_;
-  Turns turns_{session_, stop_};
+  EventFd busy_;
   std::thread watcher_;
 };
 

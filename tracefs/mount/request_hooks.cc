@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "tracefs/fs/handed_request.h"
-#include "tracefs/mount/callers_in_turn.h"
+#include "tracefs/mount/served_requests.h"
 
 namespace tracefs {
 namespace {
@@ -78,7 +78,7 @@ void __wrap_fuse_session_process_uring_cqe(fuse_session* session,
                                            size_t size) {
   const auto* const in = static_cast<const tracefs::InHeader*>(header);
   tracefs::RequestSource::OfThread().unique = in->unique;
-  tracefs::CallersInTurn::Queues().Note(in->pid);
+  tracefs::ServedRequests::Queues().Note(in->pid);
   __real_fuse_session_process_uring_cqe(session, request, header, op_in,
                                         payload, size);
 }

@@ -1,5 +1,6 @@
-// CallersInTurn: how often the next request of a queue comes from a different
-// caller than the one before.
+// ServedRequests: how many requests the queues of this process have served, and
+// how often the next request of a queue came from a different caller than the
+// one before.
 //
 // For one caller with a queue to itself it is almost never; for many that share
 // the processors, almost always. What is best for the former, that the queue's
@@ -14,16 +15,20 @@
 
 namespace tracefs {
 
-class CallersInTurn {
+class ServedRequests {
  public:
   struct Count {
     uint64_t requests = 0;
     uint64_t changes = 0;  // of caller
+
+    friend Count operator-(const Count& a, const Count& b) {
+      return {a.requests - b.requests, a.changes - b.changes};
+    }
   };
 
-  // That of this process.
-  static CallersInTurn& Queues() {
-    static constinit CallersInTurn queues;
+  // Those of this process.
+  static ServedRequests& Queues() {
+    static constinit ServedRequests queues;
     return queues;
   }
 
@@ -38,20 +43,20 @@ class CallersInTurn {
     }
   }
 
-  // Threads: any. Up to 63 requests of each queue are not in it yet.
+  // Threads: any. Up to 7 requests of each queue are not in it yet.
   Count count() const {
     return {requests_.load(std::memory_order_relaxed),
             changes_.load(std::memory_order_relaxed)};
   }
 
-  // Sets `event` once, when callers take turns; null: stops. The event must
-  // live until then. One thread.
+  // Sets `event` once, when more are served; null: stops. The event must live
+  // until then. One thread.
   void Await(const EventFd* event) {
     event_.store(event, std::memory_order_release);
   }
 
  private:
-  static constexpr uint64_t kAtOnce = 64;
+  static constexpr uint64_t kAtOnce = 8;
   struct Queue {
     uint32_t last = 0;
     Count count;
@@ -60,10 +65,7 @@ class CallersInTurn {
   void Add(const Count& count) {
     requests_.fetch_add(count.requests, std::memory_order_relaxed);
     changes_.fetch_add(count.changes, std::memory_order_relaxed);
-    if (count.changes * 2 < count.requests ||
-        event_.load(std::memory_order_relaxed) == nullptr) {
-      return;
-    }
+    if (event_.load(std::memory_order_relaxed) == nullptr) return;
     if (const EventFd* const event = event_.exchange(nullptr)) event->Set();
   }
 
