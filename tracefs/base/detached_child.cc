@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,11 +22,15 @@ namespace {
 
 constexpr size_t kMostKept = 6;
 
+// Not /dev/null: while a mount that covers it is not served yet, whoever looks
+// anything up below it waits, and the mount may wait for this child. An empty
+// file of nobody's instead, to which nothing can be added.
 void NullStandardFiles() {
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int nothing = ::memfd_create("nothing", MFD_ALLOW_SEALING);
+  ::fcntl(nothing, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (null >= 0) {
-      ::dup2(null, fd);
+    if (nothing >= 0) {
+      ::dup2(nothing, fd);
     } else {
       ::close(fd);
     }
