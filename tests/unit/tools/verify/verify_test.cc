@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <random>
@@ -63,6 +64,8 @@ class VerifyTest : public testing::Test {
   Outcome Check(const std::string& bytes, const std::string& key) {
     VerifyOptions options;
     options.keys = {key};
+    // A new file each time: one that is cut waits for the disk.
+    std::filesystem::remove(keys_.folder.Path("trace"));
     options.traces = {keys_.folder.Write("trace", bytes)};
     return RunWith(std::move(options));
   }
