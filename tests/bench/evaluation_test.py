@@ -392,6 +392,14 @@ class CopiesTest(unittest.TestCase):
             found = request_copies.grown(table, {"write": moved}, "full")
             self.assertEqual(bool(found), grows, found)
 
+    def test_any_share_of_direct_writes_may_be_copied_once_to_be_aligned(self):
+        table = {"write, direct": {"memcpy": 1.44, "trace": 1.0}}
+        for memcpy, grows in ((1.0, False), (1.95, False), (2.44, True)):
+            found = request_copies.grown(
+                table, {"write, direct": {"memcpy": memcpy, "trace": 1.0}},
+                "full")
+            self.assertEqual(bool(found), grows, found)
+
     def test_calls_are_told_apart_by_what_they_move(self):
         def call(name, fd, result, on_fuse=False):
             return request_trace.Call(name, 1, 2, None, on_fuse, fd, result)
