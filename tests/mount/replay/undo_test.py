@@ -68,11 +68,29 @@ class Thing:
 
 
 class Model:
-    """A tree as a dictionary of (directory, name); the top is a Thing, too."""
+    """A tree as a dictionary of (directory, name); the top is a Thing, too.
+
+    Where a change was taken back that had made room for a later one, two things
+    have a name; whoever still has it when the other has lost it is there."""
 
     def __init__(self):
         self.top = Thing("dir", mode=0o755)
         self.names = {}
+        self.waiting = {}  # those who have a name that is another's just now
+
+    def give(self, at, thing):
+        if at in self.names:
+            self.waiting.setdefault(at, []).append(self.names[at])
+        self.names[at] = thing
+
+    def take(self, at, thing):
+        waiting = self.waiting.get(at, [])
+        if self.names.get(at) is thing:
+            del self.names[at]
+            if waiting:
+                self.names[at] = waiting.pop()
+        elif thing in waiting:
+            waiting.remove(thing)
 
     def path(self, thing):
         if thing is self.top:
@@ -99,15 +117,15 @@ class Model:
     def do(self, effect):
         op, *words = effect
         if op in ("make", "name"):
-            folder, name, thing = words
-            self.names[folder, name] = thing
+            self.give(*words)
         elif op == "unname":
-            self.names.pop((words[0], words[1]), None)
+            self.take(*words)
         elif op == "rename":
-            folder, name, to, new, thing = words
-            if self.names.get((folder, name)) is thing:
-                del self.names[folder, name]
-            self.names[to, new] = thing
+            at, to, thing, replaced = words
+            self.take(at, thing)
+            if replaced:
+                self.take(to, replaced)
+            self.give(to, thing)
         elif op == "bytes":
             thing, offset, data = words
             old = thing.content.ljust(offset, b"\0")
@@ -199,9 +217,11 @@ class Story:
         for thing in things:
             thing.begin_again()
         self.model.names = dict(self.names_before)
+        self.model.waiting = {}
         for i, (_, _, effects) in enumerate(self.done):
             for effect in effects if i not in undone else ():
                 self.model.do(effect)
+        expect(not any(self.model.waiting.values()), "two have one name")
         return self.model.digest()
 
     def step(self):
@@ -218,7 +238,7 @@ class Story:
             thing = Thing(kind, b"there" if op == "symlink" else b"",
                           0o755 if kind == "dir" else 0o644)
             call = [op, *(["there"] if op == "symlink" else []), new]
-            return call, [("make", folder, name, thing)]
+            return call, [("make", (folder, name), thing)]
         if op == "rmdir":
             empty = [f for f in model.things("dir") if not any(
                 at is f for at, _ in model.names)]
@@ -226,7 +246,7 @@ class Story:
                 return None
             gone = rnd.choice(empty)
             at = next(k for k, w in model.names.items() if w is gone)
-            return [op, model.path(gone)], [("unname", *at)]
+            return [op, model.path(gone)], [("unname", at, gone)]
         if not files:
             return None
         file = rnd.choice(files)
@@ -255,9 +275,9 @@ class Story:
         at = rnd.choice([k for k, w in model.names.items() if w is file])
         old = os.path.join(model.path(at[0]), at[1])
         if op == "unlink":
-            return [op, old], [("unname", *at)]
+            return [op, old], [("unname", at, file)]
         if op == "link" and free:
-            return [op, old, new], [("name", folder, name, file)]
+            return [op, old, new], [("name", (folder, name), file)]
         if op == "rename":
             dirs = model.things("dir")
             if dirs and rnd.random() < 0.3:
@@ -266,11 +286,12 @@ class Story:
                     return None
                 at = next(k for k, w in model.names.items() if w is moved)
                 return ([op, model.path(moved), new],
-                        [("rename", *at, folder, name, moved)])
+                        [("rename", at, (folder, name), moved, None)])
             taken = model.names.get((folder, name))
             if taken is file or (taken and taken.kind == "dir"):
                 return None
-            return [op, old, new], [("rename", *at, folder, name, file)]
+            return ([op, old, new],
+                    [("rename", at, (folder, name), file, taken)])
         return None
 
     def run(self, workers):
