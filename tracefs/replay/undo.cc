@@ -76,7 +76,7 @@ uint64_t UndoRecorder::DirOf(uint32_t slot) const {
 void UndoRecorder::Place(const TreeEntry& entry) {
   if (entry.slot != kNoSlot) dirs_[entry.slot] = entry.file;
   if (IsDevice(entry.mode)) devices_.insert(entry.file);
-  record_.names.Add({DirOf(entry.parent), entry.name}, entry.file);
+  record_.names.Add({DirOf(entry.parent), entry.name}, entry.file, 0);
 }
 
 UndoRecorder::File UndoRecorder::Open(const Action& a) const {
@@ -203,24 +203,28 @@ void UndoRecorder::Follow(const Action& a) {
   switch (a.op) {
     case Op::mkdir_:
       if (a.made_dir != kNoSlot) dirs_[a.made_dir] = a.file;
-      return names.Add(name, a.file);
+      return names.Add(name, a.file, a.sequence);
     case Op::mknod_:
       if (IsDevice(a.mode)) devices_.insert(a.file);
-      return names.Add(name, a.file);
+      return names.Add(name, a.file, a.sequence);
     case Op::create_:
     case Op::symlink_:
-      return names.Add(name, a.file);
+      return names.Add(name, a.file, a.sequence);
     case Op::unlink_:
     case Op::rmdir_:
       return names.Remove(name);
     case Op::link_:
-      return names.Add({DirOf(a.new_dir), std::string(a.new_name)}, a.file);
+      return names.Add({DirOf(a.new_dir), std::string(a.new_name)}, a.file,
+                       a.sequence);
     case Op::rename_: {
       // Two names of one file: rename(2) does nothing.
       if (a.file == a.file_out) return;
       names.Remove(name);
-      names.Add({DirOf(a.new_dir), std::string(a.new_name)}, a.file);
-      if ((a.arg_flags & RENAME_EXCHANGE) != 0) names.Add(name, a.file_out);
+      names.Add({DirOf(a.new_dir), std::string(a.new_name)}, a.file,
+                a.sequence);
+      if ((a.arg_flags & RENAME_EXCHANGE) != 0) {
+        names.Add(name, a.file_out, a.sequence);
+      }
       return;
     }
     case Op::lookup_:
@@ -322,6 +326,8 @@ Status UndoRecorder::UndoRename(const Action& a) {
   step.other_dir = DirOf(a.dir);
   step.other_name = a.name;
   step.other_file = a.file_out;
+  step.given_by = record_.names.GivenBy({step.other_dir, step.other_name});
+  step.other_given_by = record_.names.GivenBy({step.dir, step.name});
   (void)record_.names.PathOf({step.other_dir, step.other_name}, &step.other);
   // First the name is free again, and then what had it comes back.
   if (exchange || a.file_out == kNoFile) return {};
@@ -366,6 +372,7 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
                               uint32_t dir_slot, std::string_view name) {
   const int dir = scratch_.DirFd(dir_slot);
   UndoStep& step = AddName(a, Kind::kMakeFile, number, dir_slot, name);
+  step.given_by = record_.names.GivenBy({step.dir, step.name});
   const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW));
   struct stat st;
   if (!fd || ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {

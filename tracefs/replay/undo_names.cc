@@ -10,10 +10,11 @@ constexpr size_t kDeepestName = 4096;
 
 }  // namespace
 
-void UndoNames::Add(const Name& name, uint64_t file) {
+void UndoNames::Add(const Name& name, uint64_t file, uint64_t given_by) {
   if (file == kNoFile || file == kRootFile) return;
   Remove(name);
   files_[name] = file;
+  if (given_by != 0) given_[name] = given_by;
   names_[file].insert(name);
 }
 
@@ -24,6 +25,7 @@ void UndoNames::Remove(const Name& name) {
   names->second.erase(name);
   if (names->second.empty()) names_.erase(names);
   files_.erase(at);
+  given_.erase(name);
 }
 
 size_t UndoNames::CountOf(uint64_t file) const {

@@ -1,5 +1,5 @@
 // UndoNames: which file has which names, by the numbers that a plan gives to
-// files, at some point of its course.
+// files, and since which operation, at some point of its course.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,12 @@ class UndoNames {
     const auto at = files_.find(name);
     return at == files_.end() ? kNoFile : at->second;
   }
-  void Add(const Name& name, uint64_t file);
+  // The operation that gave it; 0: none, it was there before, or there is none.
+  uint64_t GivenBy(const Name& name) const {
+    const auto at = given_.find(name);
+    return at == given_.end() ? 0 : at->second;
+  }
+  void Add(const Name& name, uint64_t file, uint64_t given_by);
   void Remove(const Name& name);
   // How many it has.
   size_t CountOf(uint64_t file) const;
@@ -40,6 +45,7 @@ class UndoNames {
 
  private:
   std::map<Name, uint64_t> files_;
+  std::map<Name, uint64_t> given_;  // those that an operation gave
   std::unordered_map<uint64_t, std::set<Name>> names_;
 };
 

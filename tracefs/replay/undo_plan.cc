@@ -104,7 +104,7 @@ class Survey {
     for (const UndoGroup& group : record_.groups) {
       for (const UndoStep& step : group.steps) LookAt(step);
     }
-    for (const Name& name : foreign_) record_.names.Add(name, kForeign);
+    for (const Name& name : foreign_) record_.names.Add(name, kForeign, 0);
   }
 
  private:
@@ -298,7 +298,7 @@ class Decision {
     }
     if (why.empty()) return;
     for (auto at = log_.rbegin(); at != log_.rend(); ++at) {
-      Put(at->first, at->second);
+      Put(*at);
     }
     for (const UndoStep& step : group.steps) {
       if (IsChanging(step.kind)) {
@@ -339,14 +339,14 @@ class Decision {
   std::string TryStep(uint64_t sequence, UndoStep& step) {
     if (IsRemoving(step.kind)) return TryRemove(sequence, step);
     if (IsMaking(step.kind)) return TryMake(step);
-    if (step.kind == Kind::kRename) return TryRename(step);
-    if (step.kind == Kind::kExchange) return TryExchange(step);
+    if (step.kind == Kind::kRename) return TryRename(sequence, step);
+    if (step.kind == Kind::kExchange) return TryExchange(sequence, step);
     return TryChange(sequence, step);
   }
 
   std::string TryRemove(uint64_t sequence, UndoStep& step) {
     const Name name(step.dir, step.name);
-    if (names_.Find(name) != step.file) {
+    if (!Gave(sequence, name, step.file)) {
       return "that name was taken away or given to another since";
     }
     if (step.kind == Kind::kRemoveDir && !names_.IsEmpty(step.file)) {
@@ -362,7 +362,7 @@ class Decision {
       }
     }
     step.is_nothing = passing_.contains(step.file);
-    return Settle(name, kNoFile, &step.path);
+    return Settle(name, kNoFile, 0, &step.path);
   }
 
   std::string TryMake(UndoStep& step) {
@@ -384,13 +384,13 @@ class Decision {
       passing_.insert(step.file);
       step.is_nothing = true;
     }
-    return Settle(name, step.file, &step.path);
+    return Settle(name, step.file, step.given_by, &step.path);
   }
 
-  std::string TryRename(UndoStep& step) {
+  std::string TryRename(uint64_t sequence, UndoStep& step) {
     const Name name(step.dir, step.name);
     const Name other(step.other_dir, step.other_name);
-    if (names_.Find(name) != step.file) {
+    if (!Gave(sequence, name, step.file)) {
       return "it has not that name any more";
     }
     if (names_.Find(other) != kNoFile) {
@@ -406,17 +406,16 @@ class Decision {
     step.is_nothing = passing_.contains(step.file);
     (void)names_.PathOf(other, &step.other);
     (void)names_.PathOf(name, &step.path);
-    Set(name, kNoFile);
-    Set(other, step.file);
+    Set(name, kNoFile, 0);
+    Set(other, step.file, step.given_by);
     return {};
   }
 
-  std::string TryExchange(UndoStep& step) {
+  std::string TryExchange(uint64_t sequence, UndoStep& step) {
     const Name name(step.dir, step.name);
     const Name other(step.other_dir, step.other_name);
-    const uint64_t was_other = names_.Find(name);
-    const uint64_t second = names_.Find(other);
-    if (was_other != step.file || second != step.other_file) {
+    const uint64_t second = step.other_file;
+    if (!Gave(sequence, name, step.file) || !Gave(sequence, other, second)) {
       return "they have not these names any more";
     }
     if (names_.IsIn(step.dir, second) ||
@@ -432,8 +431,8 @@ class Decision {
     }
     (void)names_.PathOf(other, &step.other);
     (void)names_.PathOf(name, &step.path);
-    Set(name, second);
-    Set(other, step.file);
+    Set(name, second, step.other_given_by);
+    Set(other, step.file, step.given_by);
     return {};
   }
 
@@ -475,21 +474,34 @@ class Decision {
            ", which came later, is not taken back";
   }
 
-  std::string Settle(const Name& name, uint64_t file, std::string* path) {
+  // Whether the file has that name, and since that operation: others may have
+  // taken it away and given it again.
+  bool Gave(uint64_t sequence, const Name& name, uint64_t file) const {
+    return names_.Find(name) == file && names_.GivenBy(name) == sequence;
+  }
+
+  std::string Settle(const Name& name, uint64_t file, uint64_t given_by,
+                     std::string* path) {
     if (!names_.PathOf(name, path)) return "its directory is not there";
-    Set(name, file);
+    Set(name, file, given_by);
     return {};
   }
 
-  void Set(const Name& name, uint64_t file) {
-    log_.emplace_back(name, names_.Find(name));
-    Put(name, file);
+  // Who has a name, or nobody.
+  struct Owned {
+    Name name;
+    uint64_t file;
+    uint64_t given_by;
+  };
+  void Set(const Name& name, uint64_t file, uint64_t given_by) {
+    log_.push_back({name, names_.Find(name), names_.GivenBy(name)});
+    Put({name, file, given_by});
   }
-  void Put(const Name& name, uint64_t file) {
-    if (file == kNoFile) {
-      names_.Remove(name);
+  void Put(const Owned& owned) {
+    if (owned.file == kNoFile) {
+      names_.Remove(owned.name);
     } else {
-      names_.Add(name, file);
+      names_.Add(owned.name, owned.file, owned.given_by);
     }
   }
 
@@ -508,7 +520,7 @@ class Decision {
   std::unordered_set<uint64_t> passing_;
   std::unordered_set<uint64_t> staying_;
   std::vector<std::string> refused_;
-  std::vector<std::pair<Name, uint64_t>> log_;  // of the group at hand
+  std::vector<Owned> log_;  // before the group at hand
 };
 
 }  // namespace

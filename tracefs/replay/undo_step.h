@@ -43,6 +43,10 @@ struct UndoStep {
   uint64_t other_file = kNoFile;  // of an exchange
   std::string name;
   std::string other_name;
+  // Which operation had given the name that comes back; of an exchange also the
+  // other one. 0: none.
+  uint64_t given_by = 0;
+  uint64_t other_given_by = 0;
   std::string path;  // below DIR, when it is done
   std::string other;
   std::string value;

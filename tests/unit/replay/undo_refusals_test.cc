@@ -45,6 +45,16 @@ TEST_F(UndoRefusalTest, Removal_OfANameThatIsAnothers) {
   EXPECT_EQ(WhyNot(), "that name was taken away or given to another since");
 }
 
+// The name that was made is "m" by now, and "n" is theirs.
+TEST_F(UndoRefusalTest, Removal_OfANameThatOthersGaveAgain) {
+  Link(kRootSlot, "f", kRootSlot, "n");
+  Others([&] {
+    Rename(kRootSlot, "n", kRootSlot, "m");
+    Link(kRootSlot, "f", kRootSlot, "n");
+  });
+  EXPECT_EQ(WhyNot(), "that name was taken away or given to another since");
+}
+
 TEST_F(UndoRefusalTest, Removal_OfAFolderWithSomethingInIt) {
   MakeDir(kRootSlot, "n", 2);
   Others([&] { Create(2, "theirs", ""); });
@@ -158,6 +168,15 @@ TEST_F(UndoRefusalTest, Renaming_WhatHasNotThatName) {
   EXPECT_EQ(WhyNot(), "it has not that name any more");
 }
 
+TEST_F(UndoRefusalTest, Renaming_OfANameThatOthersGaveAgain) {
+  Rename(kRootSlot, "f", kRootSlot, "g");
+  Others([&] {
+    Rename(kRootSlot, "g", kRootSlot, "h");
+    Rename(kRootSlot, "h", kRootSlot, "g");
+  });
+  EXPECT_EQ(WhyNot(), "it has not that name any more");
+}
+
 TEST_F(UndoRefusalTest, Renaming_WhereTheFormerNameIsTaken) {
   Rename(kRootSlot, "f", kRootSlot, "g");
   Others([&] { Create(kRootSlot, "f", ""); });
@@ -202,6 +221,16 @@ TEST_F(UndoRefusalTest, Exchange_OfWhatHasMoved) {
   Has(kRootSlot, "g", S_IFREG | 0600, "G");
   Rename(kRootSlot, "f", kRootSlot, "g", RENAME_EXCHANGE);
   Others([&] { Rename(kRootSlot, "g", kRootSlot, "h"); });
+  EXPECT_EQ(WhyNot(), "they have not these names any more");
+}
+
+TEST_F(UndoRefusalTest, Exchange_OfNamesThatOthersGaveAgain) {
+  Has(kRootSlot, "g", S_IFREG | 0600, "G");
+  Rename(kRootSlot, "f", kRootSlot, "g", RENAME_EXCHANGE);
+  Others([&] {
+    Rename(kRootSlot, "f", kRootSlot, "h");
+    Rename(kRootSlot, "h", kRootSlot, "f");
+  });
   EXPECT_EQ(WhyNot(), "they have not these names any more");
 }
 

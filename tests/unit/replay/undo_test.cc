@@ -390,6 +390,7 @@ TEST(UndoStepTest, SaysWhatItDoes) {
 TEST(UndoNamesTest, KnowsNamesAsAMapDoes) {
   UndoNames names;
   std::map<UndoNames::Name, uint64_t> model;
+  std::map<UndoNames::Name, uint64_t> given;
   std::mt19937 random(5);
   for (int i = 0; i < 2000; ++i) {
     const UndoNames::Name name(
@@ -399,10 +400,16 @@ TEST(UndoNamesTest, KnowsNamesAsAMapDoes) {
     if (random() % 3 == 0) {
       names.Remove(name);
       model.erase(name);
+      given.erase(name);
     } else {
-      names.Add(name, file);
-      if (file > kRootFile) model[name] = file;
+      const uint64_t given_by = random() % 3;  // 0: no operation
+      names.Add(name, file, given_by);
+      if (file > kRootFile) {
+        model[name] = file;
+        given[name] = given_by;
+      }
     }
+    ASSERT_EQ(names.GivenBy(name), given.contains(name) ? given[name] : 0);
     ASSERT_EQ(names.Find(name), model.contains(name) ? model[name] : kNoFile);
     for (uint64_t each = 2; each < 12; ++each) {
       const auto count = static_cast<size_t>(std::ranges::count_if(
@@ -422,9 +429,9 @@ TEST(UndoNamesTest, KnowsNamesAsAMapDoes) {
 
 TEST(UndoNamesTest, TellsPathsAndEndsInCircles) {
   UndoNames names;
-  names.Add({kRootFile, "a"}, 2);
-  names.Add({2, "b"}, 3);
-  names.Add({3, "c"}, 4);
+  names.Add({kRootFile, "a"}, 2, 0);
+  names.Add({2, "b"}, 3, 0);
+  names.Add({3, "c"}, 4, 0);
   std::string path = "before";
   EXPECT_TRUE(names.PathOf(kRootFile, &path));
   EXPECT_EQ(path, "");
@@ -439,8 +446,8 @@ TEST(UndoNamesTest, TellsPathsAndEndsInCircles) {
   EXPECT_TRUE(names.IsIn(2, kRootFile));
   EXPECT_FALSE(names.IsIn(2, 4));
   EXPECT_FALSE(names.IsIn(9, 2));
-  names.Add({5, "x"}, 6);
-  names.Add({6, "y"}, 5);
+  names.Add({5, "x"}, 6, 0);
+  names.Add({6, "y"}, 5, 0);
   EXPECT_FALSE(names.PathOf(5, &path));
   EXPECT_TRUE(names.IsIn(5, 2)) << "what leads round is nobody's";
 }
