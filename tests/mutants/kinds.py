@@ -38,6 +38,8 @@ SLOTS = LOOPS | {Kind.COMPOUND_STMT, Kind.IF_STMT, Kind.CASE_STMT,
 JUMPS = {Kind.BREAK_STMT, Kind.CONTINUE_STMT}
 INTEGERS = {"INT", "UINT", "LONG", "ULONG", "LONGLONG", "ULONGLONG", "SHORT",
             "USHORT", "CHAR_S", "UCHAR", "SCHAR"}
+# What is returned as a Status without an error, without its blanks.
+SUCCESS = re.compile(r"\{\}|Status\{\}|Status(::Ok)?\(\)")
 ERRNO = re.compile(r"-?\s*(errno|E[A-Z0-9]+|err|error|error_)|-\s*1")
 
 

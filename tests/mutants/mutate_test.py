@@ -17,7 +17,14 @@ TOY = r'''
 #include <cerrno>
 #include <string>
 #include <vector>
+namespace tracefs {
+struct Status {
+  int error = 0;
+  static Status Ok() { return {}; }
+};
+}  // namespace tracefs
 namespace toy {
+using tracefs::Status;
 constexpr int kLimit = 10;
 constexpr int Twice(int x) { return x < 1 ? 0 : 2 * x; }
 template <typename T>
@@ -70,6 +77,20 @@ std::string Text() {
 int Least(int a, int b) { return a < b ? a : b; }
 int Limit() { return kLimit; }
 bool Always() { return true; }
+Status Checked(int x) {
+  if (x == 1) return {};
+  if (x == 2) return Status();
+  if (x == 3) return Status::Ok();
+  return Status{7};
+}
+int Halvings(int n) {
+  int steps = 0;
+  for (int left = n; left > 1;) {
+    left /= 2;
+    ++steps;
+  }
+  return steps;
+}
 int Unasked() { return 3; }
 }  // namespace toy
 '''
@@ -99,10 +120,13 @@ static bool Numbers() {
          Choose(false) == 4 && Difference(5, 3) == 2 && Open(-2) == -EBADF &&
          Open(0) == 0 && Open(6) == 6 && Named(1) == 5 && Named(2) == 11 &&
          Seconds(2997000) == 2997 && Seconds(999) == 0 && Least(1, 2) == 1 &&
-         Least(2, 1) == 1 && Limit() == 10 && Always();
+         Least(2, 1) == 1 && Limit() == 10 && Always() &&
+         Checked(1).error == 0 && Checked(2).error == 0 &&
+         Checked(3).error == 0 && Checked(4).error == 7;
 }
 static bool Loops() {
-  return Sum({3, 4, 5}) == 12 && Steps(3) == 3 && Text() == "ab";
+  return Sum({3, 4, 5}) == 12 && Steps(3) == 3 && Text() == "ab" &&
+         Halvings(8) == 3;
 }
 int main(int, char** argv) {
   std::string word = argv[1];

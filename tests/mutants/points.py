@@ -14,7 +14,8 @@ import re
 
 import syntax
 from kinds import (COMMUTE, ERRNO, FREE, FUNCTIONS, INTEGERS, JUMPS, LOOPS,
-                   MOVED, SCOPES, SLOTS, TEMPLATES, TURNED, UNITS, Kind, Point)
+                   MOVED, SCOPES, SLOTS, SUCCESS, TEMPLATES, TURNED, UNITS, Kind,
+                   Point)
 
 class File:
     """Text and the faults of one file; `refused` are numbers that do not
@@ -493,8 +494,10 @@ class File:
         turn = f"tracefs_turn_{start}"
         head = self.source.plain(start, self.extent(body)[0])
         leaves = []
-        asks = self.fault("iteration", start, self.extent(body)[0],
-                          head and head + " without the first")
+        # Where nothing is done between turns the second would be the first.
+        asks = not re.search(r"; ?\)$", head or "") and self.fault(
+            "iteration", start, self.extent(body)[0],
+            head and head + " without the first")
         if asks:
             leaves.append(f"{turn} == 1 && {asks}")
         if cursor.kind == Kind.CXX_FOR_RANGE_STMT:
@@ -564,8 +567,8 @@ class File:
             return None
         whole = self.type_name(self.result.result_type)
         if returns == "tracefs::Status":
-            return None if re.fullmatch(r"Status :: Ok \( \)|Status::Ok ?\(\)",
-                                        plain) else "::tracefs::Status()"
+            return None if SUCCESS.fullmatch(
+                plain.replace(" ", "")) else "::tracefs::Status()"
         is_error = re.search(r"\bStatus\b|\bstatus\b|Error\b|\berror\b", plain)
         if returns.startswith("tracefs::Result<") and is_error or \
                 returns.startswith("std::optional<") and \
