@@ -38,8 +38,8 @@ def apart() -> list[str]:
 
 
 def _alone():
-    resource.setrlimit(resource.RLIMIT_AS, (tests.MEMORY, tests.MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (tests.MEMORY, tests.MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (tests.MEMORY, tests.MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (tests.FILE, tests.FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -86,7 +86,7 @@ std::optional<bool> LiesIn(int folder, int source) {
 
 Result<std::unique_ptr<KeptFolder>> KeptFolder::Make(const Options& options) {
   const std::string what = "keep_in: " + Printable(options.path);
-  if (Status s = MakePrivateFolder(options.path); !s.ok()) {
+  if (Status s = MakeFolders(options.path, 0700); !s.ok()) {
     return s.Prefixed("keep_in");
   }
   UniqueFd parent(::open(options.path.c_str(),
