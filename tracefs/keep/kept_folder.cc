@@ -86,6 +86,8 @@ std::optional<bool> LiesIn(int folder, int source) {
 
 Result<std::unique_ptr<KeptFolder>> KeptFolder::Make(const Options& options) {
   const std::string what = "keep_in: " + Printable(options.path);
+  struct stat st;
+  const bool is_new = ::lstat(options.path.c_str(), &st) != 0;
   if (Status s = MakeFolders(options.path, 0700); !s.ok()) {
     return s.Prefixed("keep_in");
   }
@@ -100,7 +102,7 @@ Result<std::unique_ptr<KeptFolder>> KeptFolder::Make(const Options& options) {
   const std::optional<bool> inside = LiesIn(parent.get(), options.source);
   if (!inside) return Status::System(errno, what);
   if (*inside) {
-    ::rmdir(options.path.c_str());  // if it was made just now
+    if (is_new) ::rmdir(options.path.c_str());
     return Status::Invalid(what +
                            " lies in the source, where the mount would show "
                            "it; name a folder beside it");

@@ -146,6 +146,21 @@ TEST_F(KeptFolderTest, AFolderInTheSourceIsRefused) {
   EXPECT_FALSE(made.ok());
 }
 
+TEST_F(KeptFolderTest, AFolderInTheSourceIsAsItWasBefore) {
+  const auto refused = [&](const std::string& path) {
+    const auto made = TryMake("a", path);
+    return !made.ok() && made.status().message().find("lies in the source") !=
+                             std::string::npos;
+  };
+  EXPECT_TRUE(refused(top_ + "/source"));
+  EXPECT_TRUE(std::filesystem::exists(top_ + "/source"));
+  EXPECT_TRUE(refused(top_ + "/source/deep/kept"));
+  EXPECT_TRUE(std::filesystem::is_empty(top_ + "/source/deep"));
+  ASSERT_EQ(::mkdir((top_ + "/source/mine").c_str(), 0700), 0);
+  EXPECT_TRUE(refused(top_ + "/source/mine"));
+  EXPECT_TRUE(std::filesystem::exists(top_ + "/source/mine"));
+}
+
 TEST_F(KeptFolderTest, WithoutASourceItMayLieAnywhere) {
   const auto made = KeptFolder::Make({.path = top_ + "/source/kept",
                                       .name = "a",
