@@ -291,7 +291,6 @@ int KeptFolder::CopyLarge(int fd, uint64_t begin, uint64_t length,
   if (!place.ok()) return place.status().error();
   part->object = place->object->number;
   part->at = place->at;
-  part->length = length;
   part->is_copy = true;
   int error = CopyBytes(fd, begin, length, place->object->fd.get(), place->at,
                         &part->checksum);

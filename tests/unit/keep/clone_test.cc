@@ -64,7 +64,7 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
   }
   const int error = tracefs::keep::CloneRange(
       fd, *static_cast<const file_clone_range*>(argument));
-  errno = error;
+  errno = error != 0 ? error : ENOMEM;  // says nothing after a success
   return error == 0 ? 0 : -1;
 }
 
@@ -218,6 +218,30 @@ TEST_F(CloneTest, Budget_ClonesCountAndGo) {
   EXPECT_EQ(folder->Totals().held, kLeast + 15);
   folder->Drop(one);  // it is gone already
   EXPECT_EQ(folder->Totals().held, kLeast + 15);
+}
+
+TEST_F(CloneTest, Budget_WhatIsAddedToMayGo) {
+  const auto folder = Make("a", 2 * kLeast);
+  const UniqueFd fd = File(Text(kLeast));
+  const KeptPart open = Keep(*folder, fd.get(), 0, 9);
+  KeepAll(*folder, fd.get());
+  EXPECT_EQ(Keep(*folder, fd.get(), 20, 30).object, open.object);
+  KeepAll(*folder, fd.get());
+  EXPECT_EQ(folder->Totals().removed, 1u);
+  EXPECT_FALSE(std::filesystem::exists(ObjectOf(*folder, open)));
+  const KeptPart next = Keep(*folder, fd.get(), 40, 50);
+  EXPECT_GT(next.object, open.object);
+  EXPECT_EQ(Read(folder->path(), next), Text(50).substr(40));
+}
+
+TEST_F(CloneTest, Budget_WhatIsAddedToStaysWhenAnotherGoes) {
+  const auto folder = Make("a", 2 * kLeast);
+  const UniqueFd fd = File(Text(kLeast));
+  const KeptPart first = KeepAll(*folder, fd.get());
+  const KeptPart open = Keep(*folder, fd.get(), 0, 9);
+  KeepAll(*folder, fd.get());
+  EXPECT_FALSE(std::filesystem::exists(ObjectOf(*folder, first)));
+  EXPECT_EQ(Keep(*folder, fd.get(), 20, 30).object, open.object);
 }
 
 TEST_F(CloneTest, Malicious_AChangedCloneIsRefused) {

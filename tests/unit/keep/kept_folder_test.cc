@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,44 @@ TEST_F(KeptFolderTest, ASourceThatCannotBeLookedAtIsAnError) {
                    .ok());
 }
 
+TEST_F(KeptFolderTest, TheSourceMayBeAnyDescriptor) {
+  const UniqueFd input(::dup(0));
+  const UniqueFd source(::open((top_ + "/source").c_str(), O_PATH));
+  ASSERT_EQ(::dup2(source.get(), 0), 0);
+  EXPECT_FALSE(KeptFolder::Make({.path = top_ + "/source/kept",
+                                 .name = "a",
+                                 .max_bytes = 1,
+                                 .source = 0})
+                   .ok());
+  if (input) {
+    ::dup2(input.get(), 0);
+  } else {
+    ::close(0);
+  }
+}
+
+TEST_F(KeptFolderTest, Malicious_NoDescriptorLeadsOutOfTheFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can enclose a folder";
+  const auto open_ones = [] {
+    std::set<int> found;
+    for (int fd = 0; fd < 256; ++fd) {
+      if (::fcntl(fd, F_GETFD) >= 0) found.insert(fd);
+    }
+    return found;
+  };
+  const std::set<int> before = open_ones();
+  const auto folder = Make("a");
+  int looked_at = 0;
+  for (const int fd : open_ones()) {
+    if (before.contains(fd)) continue;
+    ++looked_at;
+    for (const char* const way : {"../source", "../../source"}) {
+      EXPECT_NE(::faccessat(fd, way, F_OK, 0), 0) << way;
+    }
+  }
+  EXPECT_GE(looked_at, 2);
+}
+
 TEST_F(KeptFolderTest, OnlyItsUserGetsAtWhatIsKept) {
   const mode_t usual = ::umask(0);
   const auto folder = Make("a");
@@ -252,6 +291,7 @@ TEST_F(KeptFolderTest, ABlockThatIsAHoleTakesNoRoom) {
   const KeptPart part = Keep(*folder, fd.get(), 4096, 8192);
   EXPECT_EQ(Read(folder->path(), part), std::string(4096, '\0'));
   // Its last byte is written, that the object may be as long as it is.
+  EXPECT_EQ(std::filesystem::file_size(ObjectOf(*folder, part)), 4096u);
   EXPECT_LE(RoomOf(ObjectOf(*folder, part)), 4096u);
   const KeptPart two = KeepAll(*folder, fd.get());
   EXPECT_EQ(two.at, 4096u);
@@ -269,6 +309,12 @@ TEST_F(KeptFolderTest, WhatMayHaveAHoleIsNotComparedAndWhatMayNotIs) {
   EXPECT_FALSE(shared(File(std::string(kMostInMemory + 1, 'x'))));
   EXPECT_TRUE(shared(Hole(4095)));
   EXPECT_FALSE(shared(Hole(4096)));
+  const UniqueFd at_its_begin = Hole(4096);
+  ASSERT_TRUE(WriteAllAt(at_its_begin.get(), AsBytes("data"), 4096, "").ok());
+  EXPECT_FALSE(shared(at_its_begin));
+  const UniqueFd at_its_end = File(std::string(4096, 'y'));
+  ASSERT_EQ(::ftruncate(at_its_end.get(), 8192), 0);
+  EXPECT_FALSE(shared(at_its_end));
   EXPECT_TRUE(shared(File(std::string(4096, 'x'))));
   EXPECT_TRUE(shared(File(std::string(kMostInMemory, 'x'))));
 }

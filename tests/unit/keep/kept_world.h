@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -79,6 +80,7 @@ class KeptWorld : public testing::Test {
   static KeptPart Keep(KeptFolder& folder, int fd, uint64_t begin,
                        uint64_t end) {
     KeptPart part;
+    errno = EIO;  // of something that was long ago
     EXPECT_EQ(folder.Keep(fd, begin, end, SizeOf(fd), &part), 0);
     folder.Settle(part);
     return part;
