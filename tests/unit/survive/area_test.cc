@@ -306,196 +306,218 @@ void ExpectNothingKnown(const Outcome& outcome, uint64_t unique) {
 // With this process as the daemon.
 class UsedAreaTest : public AreaTest {
  protected:
-  void SetUp() override {
-    AreaTest::SetUp();
+  // In a thread that has a slot, the first one, and leaves nothing of it to
+  // other tests.
+  void Serve(const std::function<void()>& life) {
     area_->Use();
-    area_->BeFirst();
+    std::thread([&] {
+      area_->BeFirst();
+      life();
+    }).join();
   }
   Outcome& now() { return Area::OfThread()->now; }
 };
 
 TEST_F(UsedAreaTest, ARequestThatIsSentAgainHasAllThatIsKnownOfIt) {
-  Outcome known{};
-  area_->Remember(Fill(known, 7));
-  area_->Begin(7);
-  ExpectNothingKnown(now(), 7);
-  EXPECT_NE(area_->Pending(7), nullptr) << "it was not sent again";
-  area_->Begin(7 | kSentAgain);
-  ExpectFilled(now(), 7 | kSentAgain);
-  EXPECT_EQ(area_->Pending(7), nullptr);
-  EXPECT_TRUE(MayBeMade());
-  EXPECT_EQ(NotedBefore(), 77u);
-  EXPECT_TRUE(HasRecorded(Outcome::kForetold));
-  EXPECT_FALSE(HasRecorded(Outcome::kRecorded));
-  area_->Begin(8 | kSentAgain);
-  ExpectNothingKnown(now(), 8 | kSentAgain);
+  Serve([&] {
+    Outcome known{};
+    area_->Remember(Fill(known, 7));
+    area_->Begin(7);
+    ExpectNothingKnown(now(), 7);
+    EXPECT_NE(area_->Pending(7), nullptr) << "it was not sent again";
+    area_->Begin(7 | kSentAgain);
+    ExpectFilled(now(), 7 | kSentAgain);
+    EXPECT_EQ(area_->Pending(7), nullptr);
+    EXPECT_TRUE(MayBeMade());
+    EXPECT_EQ(NotedBefore(), 77u);
+    EXPECT_TRUE(HasRecorded(Outcome::kForetold));
+    EXPECT_FALSE(HasRecorded(Outcome::kRecorded));
+    area_->Begin(8 | kSentAgain);
+    ExpectNothingKnown(now(), 8 | kSentAgain);
+  });
 }
 
 TEST_F(UsedAreaTest, StepsAreCountedFromTheRequestsBegin) {
-  for (const uint64_t unique : {7, 8}) {
-    area_->Begin(unique);
-    for (const int64_t result : {1, 2, 3}) {
-      const Made made = CallOnce(result);
-      EXPECT_EQ(made.calls, 1);
-      EXPECT_FALSE(made.again);
-      EXPECT_EQ(now().done, static_cast<uint32_t>(result));
-      EXPECT_EQ(now().called, static_cast<uint32_t>(result));
+  Serve([&] {
+    for (const uint64_t unique : {7, 8}) {
+      area_->Begin(unique);
+      for (const int64_t result : {1, 2, 3}) {
+        const Made made = CallOnce(result);
+        EXPECT_EQ(made.calls, 1);
+        EXPECT_FALSE(made.again);
+        EXPECT_EQ(now().done, static_cast<uint32_t>(result));
+        EXPECT_EQ(now().called, static_cast<uint32_t>(result));
+      }
     }
-  }
-  Outcome known{};
-  area_->Remember(Fill(known, 9));  // two steps, and perhaps a third
-  area_->Begin(9 | kSentAgain);
-  EXPECT_EQ(CallOnce(5).result, 0) << "a step before the last";
-  EXPECT_EQ(CallOnce(5).result, -9);
-  const Made third = CallOnce(5);
-  EXPECT_TRUE(third.again);
-  EXPECT_EQ(third.result, 5);
-  EXPECT_FALSE(CallOnce(6).again);
+    Outcome known{};
+    area_->Remember(Fill(known, 9));  // two steps, and perhaps a third
+    area_->Begin(9 | kSentAgain);
+    EXPECT_EQ(CallOnce(5).result, 0) << "a step before the last";
+    EXPECT_EQ(CallOnce(5).result, -9);
+    const Made third = CallOnce(5);
+    EXPECT_TRUE(third.again);
+    EXPECT_EQ(third.result, 5);
+    EXPECT_FALSE(CallOnce(6).again);
+  });
 }
 
 TEST_F(UsedAreaTest, OnlyARequestOfWhichSomethingIsKnownIsParked) {
-  struct {
-    uint32_t called, crashes, recorded;
-  } const worlds[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 0}};
-  uint64_t unique = 10;
-  for (const auto& world : worlds) {
-    for (const uint64_t again : {uint64_t{0}, kSentAgain}) {
-      ++unique;
-      area_->Begin(unique | again);
-      now().called.store(world.called);
-      now().crashes.store(world.crashes);
-      now().recorded.store(world.recorded);
-      const bool any = world.called + world.crashes + world.recorded != 0;
-      area_->Offer();
-      EXPECT_EQ(area_->Pending(unique) != nullptr, any && again != 0);
-      area_->Park();
-      EXPECT_EQ(area_->Pending(unique) != nullptr, any);
+  Serve([&] {
+    struct {
+      uint32_t called, crashes, recorded;
+    } const worlds[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 0}};
+    uint64_t unique = 10;
+    for (const auto& world : worlds) {
+      for (const uint64_t again : {uint64_t{0}, kSentAgain}) {
+        ++unique;
+        area_->Begin(unique | again);
+        now().called.store(world.called);
+        now().crashes.store(world.crashes);
+        now().recorded.store(world.recorded);
+        const bool any = world.called + world.crashes + world.recorded != 0;
+        area_->Offer();
+        EXPECT_EQ(area_->Pending(unique) != nullptr, any && again != 0);
+        area_->Park();
+        EXPECT_EQ(area_->Pending(unique) != nullptr, any);
+      }
     }
-  }
-  area_->Leave();
-  EXPECT_EQ(now().unique, 0u);
-  now().called.store(1);
-  area_->Park();  // there is no request
-  EXPECT_EQ(area_->Pending(unique + 1), nullptr);
+    area_->Leave();
+    EXPECT_EQ(now().unique, 0u);
+    now().called.store(1);
+    area_->Park();  // there is no request
+    EXPECT_EQ(area_->Pending(unique + 1), nullptr);
+  });
 }
 
 TEST_F(UsedAreaTest, ALaterOutcomeTakesTheEarlierOnesPlace) {
-  Outcome outcome{};
-  outcome.unique.store(7);
-  outcome.done.store(1);
-  for (const int64_t result : {1, 2}) {
-    outcome.result.store(result);
+  Serve([&] {
+    Outcome outcome{};
+    outcome.unique.store(7);
+    outcome.done.store(1);
+    for (const int64_t result : {1, 2}) {
+      outcome.result.store(result);
+      area_->Remember(outcome);
+      EXPECT_EQ(area_->Pending(7 | kSentAgain)->result, result);
+    }
+    // As many as there is room for, and one more.
+    for (uint64_t i = 8; i < 7 + 512; ++i) {
+      outcome.unique.store(i);
+      area_->Remember(outcome);
+    }
+    EXPECT_NE(area_->Pending(7 + 511), nullptr);
+    outcome.unique.store(9999);
     area_->Remember(outcome);
-    EXPECT_EQ(area_->Pending(7 | kSentAgain)->result, result);
-  }
-  // As many as there is room for, and one more.
-  for (uint64_t i = 8; i < 7 + 512; ++i) {
-    outcome.unique.store(i);
-    area_->Remember(outcome);
-  }
-  EXPECT_NE(area_->Pending(7 + 511), nullptr);
-  outcome.unique.store(9999);
-  area_->Remember(outcome);
-  EXPECT_EQ(area_->Pending(9999), nullptr);
-  EXPECT_NE(area_->Pending(7), nullptr);
+    EXPECT_EQ(area_->Pending(9999), nullptr);
+    EXPECT_NE(area_->Pending(7), nullptr);
+  });
 }
 
 TEST_F(UsedAreaTest, ADetourComesBackToWhereItBegan) {
-  const uint32_t node = area_->TakeNode();
-  Outcome parked{};
-  area_->Remember(Fill(parked, 9));
-  area_->Begin(5);
-  CallOnce(1);
-  CallOnce(-3);
-  now().before.store(55);
-  area_->Count(node, 100, 1, 1);
-  {
-    const Area::Detour detour(area_.get(), 9);
-    ExpectFilled(now(), 9);
-    EXPECT_EQ(area_->Pending(9), nullptr);
-    ASSERT_NE(area_->Pending(5), nullptr) << "it would be lost with us";
-    EXPECT_EQ(area_->Pending(5)->result, -3);
-    EXPECT_TRUE(Area::CountedBy(*Area::OfThread()).empty());
-    EXPECT_EQ(CallOnce(8).calls, 0) << "its steps begin anew";
-  }
-  EXPECT_EQ(now().unique, 5u);
-  EXPECT_EQ(now().done, 2u);
-  EXPECT_EQ(now().called, 2u);
-  EXPECT_EQ(now().result, -3);
-  EXPECT_EQ(now().before, 55u);
-  EXPECT_EQ(now().crashes, 0u);
-  EXPECT_EQ(area_->Pending(5), nullptr);
-  EXPECT_EQ(Area::OfThread()->step, 2u);
-  EXPECT_EQ(Area::CountedBy(*Area::OfThread()).size(), 1u);
-  {
-    const Area::Detour none(area_.get(), 0);
-    const Area::Detour neither(nullptr, 9);
+  Serve([&] {
+    const uint32_t node = area_->TakeNode();
+    Outcome parked{};
+    area_->Remember(Fill(parked, 9));
+    area_->Begin(5);
+    CallOnce(1);
+    CallOnce(-3);
+    now().before.store(55);
+    area_->Count(node, 100, 1, 1);
+    {
+      const Area::Detour detour(area_.get(), 9);
+      ExpectFilled(now(), 9);
+      EXPECT_EQ(area_->Pending(9), nullptr);
+      ASSERT_NE(area_->Pending(5), nullptr) << "it would be lost with us";
+      EXPECT_EQ(area_->Pending(5)->result, -3);
+      EXPECT_TRUE(Area::CountedBy(*Area::OfThread()).empty());
+      EXPECT_EQ(CallOnce(8).calls, 0) << "its steps begin anew";
+    }
     EXPECT_EQ(now().unique, 5u);
-  }
-  {
-    const Area::Detour unknown(area_.get(), 6);
-    ExpectNothingKnown(now(), 6);
-  }
-  EXPECT_EQ(now().unique, 5u);
+    EXPECT_EQ(now().done, 2u);
+    EXPECT_EQ(now().called, 2u);
+    EXPECT_EQ(now().result, -3);
+    EXPECT_EQ(now().before, 55u);
+    EXPECT_EQ(now().crashes, 0u);
+    EXPECT_EQ(area_->Pending(5), nullptr);
+    EXPECT_EQ(Area::OfThread()->step, 2u);
+    EXPECT_EQ(Area::CountedBy(*Area::OfThread()).size(), 1u);
+    {
+      const Area::Detour none(area_.get(), 0);
+      const Area::Detour neither(nullptr, 9);
+      EXPECT_EQ(now().unique, 5u);
+    }
+    {
+      const Area::Detour unknown(area_.get(), 6);
+      ExpectNothingKnown(now(), 6);
+    }
+    EXPECT_EQ(now().unique, 5u);
+  });
 }
 
 TEST_F(UsedAreaTest, ADetourFromNoRequestComesBackToNone) {
-  area_->Leave();
-  Outcome other{};
-  area_->Remember(Fill(other, 3));
-  { const Area::Detour detour(area_.get(), 6); }
-  EXPECT_EQ(now().unique, 0u);
-  EXPECT_NE(area_->Pending(3), nullptr);
+  Serve([&] {
+    area_->Leave();
+    Outcome other{};
+    area_->Remember(Fill(other, 3));
+    { const Area::Detour detour(area_.get(), 6); }
+    EXPECT_EQ(now().unique, 0u);
+    EXPECT_NE(area_->Pending(3), nullptr);
+  });
 }
 
 TEST_F(UsedAreaTest, CountsAreKnownWhereverTheRingEnds) {
-  constexpr uint32_t kMost = WorkSlot::kMostCounts;
-  const uint32_t node = area_->TakeNode();
-  area_->Begin(6);
-  for (uint32_t i = 0; i < kMost - 2; ++i) area_->Count(node, 1, 1, i);
-  area_->Begin(7);
-  for (uint64_t id = 11; id < 16; ++id) {
-    area_->Count(node, id, static_cast<int64_t>(id), id);
-  }
-  area_->Count(node, 12, -5, 9);
-  const auto counted = Area::CountedBy(area_->slot(0));
-  ASSERT_EQ(counted.size(), 5u);
-  for (size_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(counted[i].node, 11 + i);
-    EXPECT_EQ(counted[i].delta, i == 1 ? 7 : static_cast<int64_t>(11 + i));
-  }
-  EXPECT_EQ(area_->node(node).count, 9u);
+  Serve([&] {
+    constexpr uint32_t kMost = WorkSlot::kMostCounts;
+    const uint32_t node = area_->TakeNode();
+    area_->Begin(6);
+    for (uint32_t i = 0; i < kMost - 2; ++i) area_->Count(node, 1, 1, i);
+    area_->Begin(7);
+    for (uint64_t id = 11; id < 16; ++id) {
+      area_->Count(node, id, static_cast<int64_t>(id), id);
+    }
+    area_->Count(node, 12, -5, 9);
+    const auto counted = Area::CountedBy(area_->slot(0));
+    ASSERT_EQ(counted.size(), 5u);
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(counted[i].node, 11 + i);
+      EXPECT_EQ(counted[i].delta, i == 1 ? 7 : static_cast<int64_t>(11 + i));
+    }
+    EXPECT_EQ(area_->node(node).count, 9u);
+  });
 }
 
 TEST_F(UsedAreaTest, MoreCountsThanAreRememberedAreUnknown) {
-  const uint32_t node = area_->TakeNode();
-  area_->Begin(7);
-  for (uint32_t i = 0; i < WorkSlot::kMostCounts; ++i) {
-    area_->Count(node, 5, 1, i);
-  }
-  const auto counted = Area::CountedBy(area_->slot(0));
-  ASSERT_EQ(counted.size(), 1u);
-  EXPECT_EQ(counted[0].delta, int64_t{WorkSlot::kMostCounts});
-  area_->Count(node, 5, 1, 0);
-  EXPECT_TRUE(Area::CountedBy(area_->slot(0)).empty());
+  Serve([&] {
+    const uint32_t node = area_->TakeNode();
+    area_->Begin(7);
+    for (uint32_t i = 0; i < WorkSlot::kMostCounts; ++i) {
+      area_->Count(node, 5, 1, i);
+    }
+    const auto counted = Area::CountedBy(area_->slot(0));
+    ASSERT_EQ(counted.size(), 1u);
+    EXPECT_EQ(counted[0].delta, int64_t{WorkSlot::kMostCounts});
+    area_->Count(node, 5, 1, 0);
+    EXPECT_TRUE(Area::CountedBy(area_->slot(0)).empty());
+  });
 }
 
 TEST_F(UsedAreaTest, EventsAreCountedByTraceInAllSlots) {
-  // What lies behind the slots counts for nothing.
-  std::memset(area_->buffer(0), 0xff, 4096);
-  TraceRecord& trace = area_->header().traces[3];
-  Area::CountEvent(trace);
-  std::thread([&] {
+  Serve([&] {
+    // What lies behind the slots counts for nothing.
+    std::memset(area_->buffer(0), 0xff, 4096);
+    TraceRecord& trace = area_->header().traces[3];
     Area::CountEvent(trace);
-    Area::CountEvent(trace);
-    Area::CountEvent(area_->header().traces[4]);
-  }).join();
-  area_->slot(Area::kSlots - 1).events[3].store(10);
-  EXPECT_EQ(area_->CountedEvents(trace), 13u);
-  EXPECT_EQ(area_->CountedEvents(area_->header().traces[4]), 1u);
-  area_->ForgetEvents(trace);
-  EXPECT_EQ(area_->CountedEvents(trace), 0u);
-  EXPECT_EQ(area_->CountedEvents(area_->header().traces[4]), 1u);
+    std::thread([&] {
+      Area::CountEvent(trace);
+      Area::CountEvent(trace);
+      Area::CountEvent(area_->header().traces[4]);
+    }).join();
+    area_->slot(Area::kSlots - 1).events[3].store(10);
+    EXPECT_EQ(area_->CountedEvents(trace), 13u);
+    EXPECT_EQ(area_->CountedEvents(area_->header().traces[4]), 1u);
+    area_->ForgetEvents(trace);
+    EXPECT_EQ(area_->CountedEvents(trace), 0u);
+    EXPECT_EQ(area_->CountedEvents(area_->header().traces[4]), 1u);
+  });
 }
 
 TEST_F(AreaTest, WithoutADaemonNothingIsCounted) {
@@ -516,39 +538,43 @@ TEST_F(AreaTest, TheHelperOfATraceIsKnownByItsState) {
 }
 
 TEST_F(UsedAreaTest, AThreadHasASlotUntilItEnds) {
-  EXPECT_EQ(Area::OfThread(), &area_->slot(0));
-  for (int i = 0; i < 2; ++i) {
-    std::thread([&] {
-      EXPECT_EQ(Area::HadByThread(), nullptr);
-      WorkSlot* const slot = Area::OfThread();
-      EXPECT_EQ(slot, &area_->slot(1));
-      EXPECT_EQ(Area::HadByThread(), slot);
-      EXPECT_EQ(Area::OfThread(), slot);
-      EXPECT_EQ(area_->NumberOf(*slot), 1u);
-      EXPECT_EQ(slot->used, 1u);
-      EXPECT_EQ(slot->now.unique, 0u);
-      area_->Begin(7);
-      slot->forgets.store(3);
-    }).join();
-    EXPECT_EQ(area_->slot(1).used, 0u);
-    EXPECT_EQ(area_->slot(1).now.unique, 0u);
-    EXPECT_EQ(area_->slot(1).forgets, 0u);
-    area_->slot(1).now.unique.store(99);  // of somebody else
-  }
+  Serve([&] {
+    EXPECT_EQ(Area::OfThread(), &area_->slot(0));
+    for (int i = 0; i < 2; ++i) {
+      std::thread([&] {
+        EXPECT_EQ(Area::HadByThread(), nullptr);
+        WorkSlot* const slot = Area::OfThread();
+        EXPECT_EQ(slot, &area_->slot(1));
+        EXPECT_EQ(Area::HadByThread(), slot);
+        EXPECT_EQ(Area::OfThread(), slot);
+        EXPECT_EQ(area_->NumberOf(*slot), 1u);
+        EXPECT_EQ(slot->used, 1u);
+        EXPECT_EQ(slot->now.unique, 0u);
+        area_->Begin(7);
+        slot->forgets.store(3);
+      }).join();
+      EXPECT_EQ(area_->slot(1).used, 0u);
+      EXPECT_EQ(area_->slot(1).now.unique, 0u);
+      EXPECT_EQ(area_->slot(1).forgets, 0u);
+      area_->slot(1).now.unique.store(99);  // of somebody else
+    }
+  });
 }
 
 TEST_F(UsedAreaTest, AThreadMayEndAfterTheArea) {
-  std::latch has_it(1), gone(1);
-  std::thread thread([&] {
-    Area::OfThread();
-    has_it.count_down();
-    gone.wait();
+  Serve([&] {
+    std::latch has_it(1), gone(1);
+    std::thread thread([&] {
+      Area::OfThread();
+      has_it.count_down();
+      gone.wait();
+    });
+    has_it.wait();
+    area_.reset();
+    EXPECT_EQ(Area::OfProcess(), nullptr);
+    gone.count_down();
+    thread.join();
   });
-  has_it.wait();
-  area_.reset();
-  EXPECT_EQ(Area::OfProcess(), nullptr);
-  gone.count_down();
-  thread.join();
 }
 
 TEST_F(AreaTest, ThereAreAsManySlotsAsThreadsMayBe) {

@@ -1,127 +1,26 @@
 // What a keeper does about daemons that end, in whatever way.
 #include "tracefs/survive/keeper.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
+#include <array>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
-#include <new>
 #include <string>
 #include <thread>
 
-#include "tracefs/survive/faults.h"
+#include "tests/unit/survive/keeper_world.h"
+#include "tracefs/base/clock.h"
 
 namespace tracefs::survive {
 namespace {
 
-constexpr auto kMoment = std::chrono::milliseconds(5);
-
-// What keeper and daemons tell the test.
-struct Told {
-  std::atomic<uint32_t> ended{0};
-  std::atomic<uint32_t> daemons{0};
-  std::atomic<pid_t> keeper{0};
-  std::atomic<pid_t> daemon{0};
-  std::atomic<Tracing> tracing{Tracing::kOn};
-};
-
-class KeeperTest : public testing::Test {
- protected:
-  void SetUp() override {
-    // Daemons whose keeper is gone become children of this process.
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    Result<std::unique_ptr<Area>> made = Area::Make();
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    area_ = *std::move(made);
-    area_->header().init_size.store(1);
-    void* const memory = ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    told_ = ::new (memory) Told;
-  }
-  void TearDown() override { ::munmap(told_, sizeof(Told)); }
-
-  // A keeper, whose daemons live like this; its status as of wait(2) when there
-  // is nothing left of it.
-  void Keep(const std::function<void(uint32_t number)>& life,
-            bool goes_on_untraced = true) {
-    keeper_ = ::fork();
-    ASSERT_GE(keeper_, 0);
-    if (keeper_ != 0) return;
-    told_->keeper.store(::getpid());
-    const Result<uint32_t> number = BecomeKeeper(
-        *area_, {.goes_on_untraced = goes_on_untraced,
-                 .told = [this](const std::string&) { ++told_->ended; }});
-    if (!number.ok()) ::_exit(99);
-    told_->daemon.store(::getpid());
-    ++told_->daemons;
-    area_->Use();
-    NoteFaults();
-    life(*number);
-    ::_exit(0);
-  }
-  int Status() {
-    int status = 0;
-    EXPECT_EQ(::waitpid(keeper_, &status, 0), keeper_);
-    return status;
-  }
-  // One of this process that has the name; 0: there is none.
-  static pid_t Child(const std::string& name) {
-    const std::string self = std::to_string(::getpid());
-    std::ifstream children("/proc/self/task/" + self + "/children");
-    for (pid_t child = 0; children >> child;) {
-      std::ifstream comm("/proc/" + std::to_string(child) + "/comm");
-      std::string its_name;
-      std::getline(comm, its_name);
-      if (its_name == name) return child;
-    }
-    return 0;
-  }
-  static bool IsAlive(pid_t process) {
-    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-    std::string number, name, state;
-    stat >> number >> name >> state;
-    return !state.empty() && state != "Z";
-  }
-  // The lowest descriptor that it does not have.
-  static int FreeNumberOf(pid_t process) {
-    int number = 3;
-    while (std::filesystem::is_symlink("/proc/" + std::to_string(process) +
-                                       "/fd/" + std::to_string(number))) {
-      ++number;
-    }
-    return number;
-  }
-  void Serve() { area_->header().served.store(1); }
-  static void Stay() {
-    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-  // In order.
-  [[noreturn]] void End(int status) {
-    area_->header().ended.store(1);
-    ::_exit(status);
-  }
-  void Await(const std::function<bool()>& what) {
-    for (int i = 0; i < 2000 && !what(); ++i) {
-      std::this_thread::sleep_for(kMoment);
-    }
-    EXPECT_TRUE(what());
-  }
-
-  std::unique_ptr<Area> area_;
-  Told* told_ = nullptr;
-  pid_t keeper_ = -1;
-};
+class KeeperTest : public KeeperWorld {};
 
 [[noreturn]] void Crash() { std::abort(); }
 
@@ -278,6 +177,236 @@ TEST_F(KeeperTest, AKeeperMayBeKilledWhenItHasHalfMadeADaemon) {
   Status();
   Await([&] { return told_->daemons >= 2; });
   Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+}
+
+TEST_F(KeeperTest, SignalsArePassedOnAndTheKeeperStays) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
+    told_->daemons.store(0);
+    told_->number.store(0);
+    area_->header().ended.store(0);
+    Keep([&](uint32_t) {
+      Serve();
+      // As it was before: the keeper blocks it.
+      sigset_t all, before;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_BLOCK, &all, &before);
+      if (::sigismember(&before, signal) != 0) End(1);
+      told_->number.store(1);
+      sigset_t wanted;
+      ::sigemptyset(&wanted);
+      ::sigaddset(&wanted, signal);
+      ::sigaddset(&wanted, SIGALRM);
+      int got = 0;
+      ::alarm(10);
+      ::sigwait(&wanted, &got);
+      told_->number.store(static_cast<uint32_t>(got));
+      End(7);
+    });
+    Await([&] { return told_->number == 1; });
+    ::kill(keeper_, signal);
+    EXPECT_EQ(WEXITSTATUS(Status()), 7);
+    EXPECT_EQ(told_->number, static_cast<uint32_t>(signal));
+  }
+}
+
+TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
+  Keep([&](uint32_t) {
+    Serve();
+    if (!KeeperLives(*area_)) End(1);
+    told_->number.store(1);
+    while (KeeperLives(*area_)) std::this_thread::sleep_for(kMoment);
+    End(0);
+  });
+  Await([&] { return told_->number == 1; });
+  pid_t spare = 0;
+  Await([&] { return (spare = ChildOf(keeper_, "tracefs-spare")) > 0; });
+  ASSERT_GT(spare, 0);
+  // Both at once.
+  ::kill(spare, SIGSTOP);
+  ::kill(keeper_, SIGKILL);
+  ::kill(spare, SIGKILL);
+  Status();
+  Await([&] { return area_->header().ended == 1; });
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+}
+
+TEST_F(KeeperTest, ASpareThatWasKilledIsReplaced) {
+  Keep([&](uint32_t) {
+    Serve();
+    Stay();
+  });
+  Await([&] { return told_->daemons == 1; });
+  pid_t before = 0;
+  for (int i = 0; i < 3; ++i) {
+    pid_t spare = 0;
+    Await([&] {
+      spare = ChildOf(keeper_, "tracefs-spare");
+      return spare > 0 && spare != before;
+    });
+    EXPECT_EQ(area_->header().keeper, keeper_);
+    ::kill(before = spare, SIGKILL);
+  }
+  // Nothing has come of it.
+  EXPECT_EQ(told_->daemons, 1U);
+  EXPECT_EQ(area_->header().keepers, 0U);
+  Await([&] {
+    const pid_t spare = ChildOf(keeper_, "tracefs-spare");
+    return spare > 0 && spare != before;
+  });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return area_->header().keepers == 1; });
+  EXPECT_NE(area_->header().keeper, keeper_);
+  area_->header().ended.store(1);
+  ::kill(told_->daemon, SIGKILL);
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+}
+
+TEST_F(KeeperTest, ADaemonThatWasNoChildIsJudgedByWhatItNoted) {
+  // How the daemon ends whose keeper is gone, and what is counted.
+  struct {
+    std::function<void()> end;
+    uint32_t crashes, daemons;
+  } const worlds[] = {{[] { ::kill(::getpid(), SIGKILL); }, 0, 2},
+                      {[] { Crash(); }, 1, 2},
+                      // The first one's end is the mount's.
+                      {[this] {
+                         area_->header().gave_up.store(1);
+                         ::_exit(3);
+                       },
+                       0, 1},
+                      {[this] { End(0); }, 0, 1}};
+  for (const auto& world : worlds) {
+    TearDown();
+    SetUp();
+    Keep([&](uint32_t number) {
+      Serve();
+      if (number != 0) End(0);
+      while (told_->number == 0) std::this_thread::sleep_for(kMoment);
+      world.end();
+    });
+    Await([&] { return told_->daemons == 1; });
+    Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+    ::kill(keeper_, SIGKILL);
+    Status();
+    Await([&] { return area_->header().keepers == 1; });
+    told_->number.store(1);
+    Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+    EXPECT_EQ(told_->daemons, world.daemons);
+    EXPECT_EQ(area_->header().crashes, world.crashes);
+  }
+}
+
+TEST_F(KeeperTest, TheSpareOfAMountThatNeverWasEnds) {
+  area_->header().init_size.store(0);
+  Keep([&](uint32_t) { Stay(); });
+  Await([&] { return told_->daemons == 1; });
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  const pid_t daemon = told_->daemon;
+  ::kill(keeper_, SIGKILL);
+  Status();
+  ::kill(daemon, SIGKILL);
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  EXPECT_EQ(area_->header().keepers, 0U);
+  EXPECT_EQ(told_->daemons, 1U);
+}
+
+TEST_F(KeeperTest, TheFirstDaemonMayEndAsItLikesALaterOneInOrder) {
+  for (const uint32_t last : {0, 1}) {
+    TearDown();
+    SetUp();
+    Keep([&](uint32_t number) {
+      Serve();
+      if (number == last) ::_exit(5);  // not in order
+      if (number > last) End(0);
+      ::kill(::getpid(), SIGKILL);
+    });
+    EXPECT_EQ(WEXITSTATUS(Status()), last == 0 ? 5 : 0);
+    EXPECT_EQ(told_->daemons, last == 0 ? 1U : 3U);
+    EXPECT_EQ(area_->header().crashes, last);
+    EXPECT_EQ(area_->header().successions, 2 * last);
+  }
+}
+
+TEST_F(KeeperTest, EachDeathIsTimed) {
+  const uint64_t before = MonotonicNs();
+  Keep([&](uint32_t number) {
+    if (number == 1) End(0);
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(Status(), 0);
+  EXPECT_GE(area_->header().died_ns, before);
+  EXPECT_LE(area_->header().died_ns, MonotonicNs());
+}
+
+TEST_F(KeeperTest, WhereAClientWantsItShutItDoesNotGoOnUntraced) {
+  area_->header().stays_shut.store(1);
+  Keep([&](uint32_t) { Crash(); });
+  EXPECT_EQ(WEXITSTATUS(Status()), 3);
+  EXPECT_EQ(told_->daemons, kMostInVain);
+}
+
+TEST_F(KeeperTest, ADaemonThatServesMakesGoodForThoseInVain) {
+  Keep([&](uint32_t number) {
+    if (number == 2 * kMostInVain) End(0);
+    if (number % kMostInVain == kMostInVain - 1) {
+      Serve();
+      ::kill(::getpid(), SIGKILL);
+    }
+    Crash();
+  });
+  EXPECT_EQ(Status(), 0);
+  EXPECT_EQ(area_->header().tracing, Tracing::kOn);
+}
+
+TEST_F(KeeperTest, DaemonsHaveTheKeepersDescriptorsAndTheRecords) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  Keep([&](uint32_t number) {
+    Serve();
+    if (number == 0) {
+      ::close(ends[1]);
+      ::kill(::getpid(), SIGKILL);
+    }
+    End(::write(ends[1], "x", 1) == 1 && ::fcntl(99, F_GETFD) < 0 ? 0 : 1);
+  });
+  EXPECT_EQ(Status(), 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(KeeperTest, TheOomKillerTakesDaemonsOnly) {
+  const auto score = [](pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/oom_score_adj");
+    int value = 9999;
+    file >> value;
+    return value;
+  };
+  const int usual = score(::getpid());
+  const pid_t made = ::fork();
+  if (made == 0) {
+    ProtectFromOomKiller();
+    if (score(::getpid()) != -1000) ::_exit(77);
+    Keep([&](uint32_t) {
+      Serve();
+      Stay();
+    });
+    Await([&] { return told_->daemons == 1; });
+    int bad = HasFailure() ? 1 : 0;
+    if (score(keeper_) != -1000) bad |= 2;
+    if (score(told_->daemon) != usual) bad |= 4;
+    if (OomScore() != std::to_string(usual) + "\n") bad |= 8;
+    RememberOomScore("7");
+    if (OomScore() != "7") bad |= 16;
+    area_->header().ended.store(1);
+    ::kill(told_->daemon, SIGKILL);
+    Status();
+    ::_exit(bad);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(made, &status, 0), made);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs CAP_SYS_RESOURCE";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
