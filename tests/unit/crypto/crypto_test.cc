@@ -4,9 +4,11 @@
 #include <openssl/err.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "tests/support/memory_scan.h"
 #include "tracefs/base/hex.h"
@@ -63,6 +65,21 @@ TEST(HashTest, AnErrorHasTheReasonOnce) {
               testing::HasSubstr("X: OpenSSL: error:"));
   EXPECT_THAT(CryptoError("X").message(), testing::HasSubstr("no reason given"))
       << "the queue is empty then";
+}
+
+TEST(HashTest, EachByteIsRandom) {
+  for (const size_t size : {0u, 1u, 32u, 257u, 5000u}) {
+    // What others have left in it says nothing.
+    errno = EINTR;
+    std::vector<std::byte> any(size);
+    for (int i = 0; i < 12; ++i) {
+      std::vector<std::byte> bytes(size);
+      ASSERT_TRUE(RandomBytes(bytes).ok());
+      for (size_t at = 0; at < size; ++at) any[at] |= bytes[at];
+    }
+    // That a byte is 0 each time happens once in 2^96.
+    EXPECT_EQ(std::ranges::count(any, std::byte{0}), 0) << size;
+  }
 }
 
 TEST(HashTest, HmacSha256OfRfc4231Case2) {
@@ -538,26 +555,51 @@ TEST(SecretTest, ACopiedKeyIsInNoVectorRegister) {
 }
 #endif
 
+// The seeds on the way from the root to the key of 0, but for those in between.
+std::vector<test::Masked> PathToFirst(unsigned number) {
+  std::vector<test::Masked> path;
+  SecretKey seed = test::KeyNumber(number);
+  path.emplace_back(seed.get());
+  for (int height = 63; height >= 0; --height) {
+    SecretKey child;
+    HmacSha256(seed.get(), AsBytes(std::string_view("tracefs-key-tree\0", 17)),
+               child.get());
+    seed = std::move(child);
+    if (height < 2) path.emplace_back(seed.get());
+  }
+  return path;
+}
+
 // Forward security is about what is in memory, in libraries too.
 TEST(KeyTreeTest, WhatLeadsToAForgottenKeyIsNowhereInMemory) {
-  std::vector<test::Masked> path;  // from the root to the key of 0
-  {
-    SecretKey seed = test::KeyNumber(3);
-    path.emplace_back(seed.get());
-    for (int height = 63; height >= 0; --height) {
-      SecretKey child;
-      HmacSha256(seed.get(),
-                 AsBytes(std::string_view("tracefs-key-tree\0", 17)),
-                 child.get());
-      seed = std::move(child);
-      if (height < 2) path.emplace_back(seed.get());
-    }
-  }
+  const std::vector<test::Masked> path = PathToFirst(3);
   KeyTreeWriter writer(test::KeyNumber(3).get());
   EXPECT_GE(test::CopiesInMemory(path[0]), 1U);
   ASSERT_TRUE(writer.KeyOf(0));
   EXPECT_GE(test::CopiesInMemory(path.back()), 1U);
   writer.ForgetBelow(1);
+  for (const test::Masked& seed : path) {
+    EXPECT_EQ(test::CopiesInMemory(seed), 0U);
+  }
+}
+
+TEST(KeyTreeTest, AKeyThatWasNeverUsedIsForgottenEverywhere) {
+  const std::vector<test::Masked> path = PathToFirst(4);
+  KeyTreeWriter writer(test::KeyNumber(4).get());
+  writer.ForgetBelow(1);
+  for (const test::Masked& seed : path) {
+    EXPECT_EQ(test::CopiesInMemory(seed), 0U);
+  }
+}
+
+TEST(KeyTreeTest, ALoadedStateForgetsEverywhere) {
+  const std::vector<test::Masked> path = PathToFirst(6);
+  std::string text;
+  KeyTreeWriter(test::KeyNumber(6).get()).Save(&text);
+  auto loaded = KeyTreeWriter::Load(text);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(test::CopiesInMemory(path[0]), 1U);
+  loaded->ForgetBelow(1);
   for (const test::Masked& seed : path) {
     EXPECT_EQ(test::CopiesInMemory(seed), 0U);
   }

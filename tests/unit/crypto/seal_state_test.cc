@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "tests/unit/filters/output/temp_folder.h"
@@ -172,6 +174,9 @@ TEST_F(SealStateTest, AStateThatCannotBeWrittenGivesNoKey) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(TempFolder::Read(path_), before);
+  const auto files = std::filesystem::directory_iterator(
+      std::filesystem::path(path_).parent_path());
+  EXPECT_EQ(std::distance(files, {}), 1) << "something was left behind";
   const auto epoch = state->Take();
   ASSERT_TRUE(epoch.ok());
   EXPECT_EQ(epoch->number, 0u);
@@ -182,6 +187,8 @@ TEST_F(SealStateTest, WhereNoneCanBeMadeItIsAnError) {
       SealState::Create(folder_.Path("none") + "/state", Root().get());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error(), ENOENT);
+  EXPECT_TRUE(status.message().starts_with("sealing state '"))
+      << status.message();
   EXPECT_EQ(SealState::Open(folder_.Path("none") + "/state").status().error(),
             ENOENT);
   EXPECT_EQ(SealState::Open(folder_.Path("other")).status().error(), ENOENT);
