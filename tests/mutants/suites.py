@@ -16,12 +16,12 @@ import time
 
 from workshop import WORK, environment, run
 
-# Memory and files that a fault may make a test ask for; what the tests need
-# themselves is far below.
-MEMORY = 8 << 30
-# What survives a daemon is a file with room for all there may ever be, of which
-# little is used; it counts as a file, and is no memory of its own.
+# Files and memory that a fault may make a test ask for; what the tests use
+# themselves is far below. But what survives a daemon is a file with room for all
+# there may ever be, of which little is used, and who only looks at it has it
+# aside, as memory of his own.
 FILE = 64 << 30
+MEMORY = FILE + (8 << 30)
 SKIPPED = 77
 # More than what a test takes without a fault: by then it is an endless loop, or
 # waits for what never comes.

@@ -289,6 +289,7 @@ TEST_F(HandOverTest, OneThatDeclinesLeavesTheMountToTheSpare) {
             *area_, [] { return tracefs::Status::Ok(); },
             [&] { told_->number.fetch_add(1); });
         told_->Say(why.message());
+        ::alarm(20);  // rather than for ever
         while (area_->header().keepers == 0) {
           ::usleep(5000);
         }
@@ -317,6 +318,7 @@ TEST_F(HandOverTest, WhoStandsInPassesSignalsOn) {
         if (number != 0) End(6);
         static_cast<void>(AskForUpgrade(
             *area_, [] { return tracefs::Status::Ok(); }, [] {}));
+        ::alarm(20);  // rather than for ever
         while (area_->header().keepers == 0) {
           ::usleep(5000);
         }
