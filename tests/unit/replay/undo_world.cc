@@ -103,6 +103,7 @@ void UndoWorld::Act(Action a) {
   Begin();
   a.sequence = made_up_ ? 0 : ++sequence_;
   if (mine_) a.flags |= kMarked;
+  if (alter_) alter_(a);
   kept_ = recorder_->Before(a);
   for (TargetTree* tree : {scratch_tree_.get(), live_tree_.get()}) {
     Done done;

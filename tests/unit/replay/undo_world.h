@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,6 +78,7 @@ class UndoWorld : public testing::Test {
   bool made_up_ = false;  // by the plan
   bool told_ = true;      // the recorder is, of what was there
   uint32_t flags_ = 0;
+  std::function<void(Action&)> alter_;  // what else is known of each
   uint64_t sequence_ = 0;
   std::map<std::string, TreeEntry> expected_;  // else: all of it is known
   bool contents_known_ = true;
@@ -98,8 +100,7 @@ class UndoWorld : public testing::Test {
   UniqueFd store_;
   std::unique_ptr<TargetTree> live_tree_;
   std::unique_ptr<TargetTree> scratch_tree_;
-  keep::KeptReader kept_reader_{
-      ""};  // the trace says of nothing that it was kept
+  keep::KeptReader kept_reader_{folder_.Path("kept")};  // made by the test
   std::unique_ptr<UndoRecorder> recorder_;
   WorkerState worker_;
   uint64_t files_ = kRootFile;
