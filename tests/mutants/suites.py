@@ -135,7 +135,7 @@ def outcome(suite: Suite, arguments, usual: Took, more=None):
     begin = time.monotonic()
     try:
         done = run(suite.command + arguments,
-                   seconds=LEAST_SECONDS + 10 * usual.seconds,
+                   seconds=LEAST_SECONDS + 4 * usual.seconds,
                    cwd=suite.cwd, preexec_fn=_limits(limit),
                    env=environment() | suite.env | (more or {})
                    | {"TMPDIR": scratch})
