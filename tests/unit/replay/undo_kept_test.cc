@@ -231,6 +231,15 @@ TEST_F(UndoKeptTest, WithoutAnObjectNothingWasKept) {
   EXPECT_EQ(WhyNot(), kNotThat);
 }
 
+TEST_F(UndoKeptTest, WhatWasMadeMeanwhileNeedNotBeKnown) {
+  const auto before = Listing(live_);
+  Create(kRootSlot, "g", "passing");
+  flags_ = kUnknownBytes;
+  Unlink(kRootSlot, "g");
+  EXPECT_EQ(Undone(), "0123456789");
+  EXPECT_EQ(Listing(live_), before);
+}
+
 TEST_F(UndoKeptTest, WhyItCouldNotBeKeptIsSaid) {
   alter_ = [](Action& a) {
     if (a.op != Op::unlink_) return;

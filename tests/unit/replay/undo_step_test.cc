@@ -230,6 +230,20 @@ TEST_F(UndoGroupsTest, PathsAreThoseOfTheEnd) {
   EXPECT_EQ(Listing(live_), before);
 }
 
+TEST_F(UndoGroupsTest, PathsOfAnExchangeAreThoseOfTheEnd) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  Has(kRootSlot, "d", S_IFDIR | 0700, {}, 1);
+  Has(1, "g", S_IFREG | 0600, "G");
+  const auto before = Listing(live_);
+  Rename(kRootSlot, "f", 1, "g", RENAME_EXCHANGE);
+  mine_ = false;
+  Rename(kRootSlot, "d", kRootSlot, "e");
+  EXPECT_THAT(Decide(), IsEmpty());
+  EXPECT_THAT(Apply(), IsEmpty());
+  ASSERT_EQ(::rename(Live("e").c_str(), Live("d").c_str()), 0);
+  EXPECT_EQ(Listing(live_), before);
+}
+
 TEST_F(UndoGroupsTest, Race_AnotherFolderInTheSamePlaceIsLeft) {
   Has(kRootSlot, "d", S_IFDIR | 0700, {}, 1);
   Create(1, "f", "");

@@ -284,6 +284,36 @@ TEST_F(PutBackTest, AnExchange) {
   FailsAfter();
 }
 
+TEST_F(PutBackTest, AMoveBetweenFolders) {
+  Has(kRootSlot, "d", S_IFDIR | 0700, {}, 1);
+  Has(kRootSlot, "e", S_IFDIR | 0700, {}, 2);
+  Has(1, "f", S_IFREG | 0600, "F");
+  Rename(1, "f", 2, "g");
+  FailsAfter();
+}
+
+TEST_F(PutBackTest, EachBitOfAMode) {
+  Grant(Privilege::kSetId);
+  for (uint32_t bit = 1; bit <= 04000; bit <<= 1) {
+    const std::string name = std::to_string(bit);
+    Has(kRootSlot, name, S_IFREG | 0600, "F");
+    Chmod(kRootSlot, name, bit);
+  }
+  FailsAfter();
+}
+
+TEST_F(UndoTest, GivesBackEachBitOfAMode) {
+  Grant(Privilege::kSetId);
+  for (uint32_t bit = 1; bit <= 04000; bit <<= 1) {
+    Has(kRootSlot, std::to_string(bit), S_IFREG | bit, "F");
+  }
+  const auto before = Listing(live_);
+  for (uint32_t bit = 1; bit <= 04000; bit <<= 1) {
+    Chmod(kRootSlot, std::to_string(bit), 07777 ^ bit);
+  }
+  TakesBack(before);
+}
+
 TEST_F(PutBackTest, WhatAFileIs) {
   if (::geteuid() != 0) GTEST_SKIP() << "owners take root";
   Grant(Privilege::kOwner);

@@ -56,6 +56,21 @@ TEST_F(KeptTextTest, OneOfAnyLengthIsThere) {
   EXPECT_EQ(Room(), room);
 }
 
+TEST_F(KeptTextTest, TakesNoMorePlacesThanItNeeds) {
+  constexpr size_t kRoom = Area::kBlockBytes - 24;
+  for (const auto& [bytes, places] : {std::pair(size_t{0}, 1),
+                                      {kRoom - 1, 1},
+                                      {kRoom, 1},
+                                      {kRoom + 1, 2},
+                                      {2 * kRoom, 2},
+                                      {2 * kRoom + 1, 3}}) {
+    ASSERT_TRUE(KeepText(*area_, word(), std::string(bytes, 'x')).ok());
+    int held = 0;
+    area_->ForEachHeld([&](void*) { ++held; });
+    EXPECT_EQ(held, places) << bytes;
+  }
+}
+
 TEST_F(KeptTextTest, WhereThereIsNoRoomTheOldOneStays) {
   ASSERT_TRUE(KeepText(*area_, word(), "old").ok());
   std::vector<void*> taken;
