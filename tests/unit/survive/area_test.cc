@@ -45,6 +45,12 @@ class AreaTest : public testing::Test {
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
   }
 
+  // What would be the slot after the last one.
+  void FillBehindSlots() {
+    std::memset(static_cast<void*>(&area_->slot(Area::kSlots - 1) + 1), 0xff,
+                1024);
+  }
+
   // The slot of the only thread of a dead daemon.
   WorkSlot& Dead() { return area_->slot(1); }
 
@@ -503,7 +509,7 @@ TEST_F(UsedAreaTest, MoreCountsThanAreRememberedAreUnknown) {
 TEST_F(UsedAreaTest, EventsAreCountedByTraceInAllSlots) {
   Serve([&] {
     // What lies behind the slots counts for nothing.
-    std::memset(area_->buffer(0), 0xff, 4096);
+    FillBehindSlots();
     TraceRecord& trace = area_->header().traces[3];
     Area::CountEvent(trace);
     std::thread([&] {
@@ -605,7 +611,7 @@ TEST_F(AreaTest, ThereAreAsManySlotsAsThreadsMayBe) {
 }
 
 TEST_F(AreaTest, SlotsOfTheDeadAreKeptUntilTheyAreForgotten) {
-  std::memset(area_->buffer(0), 0xff, 4096);  // behind the slots
+  FillBehindSlots();
   Live([&] {
     area_->Begin(7);
     Area::OfThread()->forgets.store(2);

@@ -13,11 +13,14 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tests/unit/survive/keeper_world.h"
@@ -66,20 +69,19 @@ constexpr uint64_t kTookOver = 1000;
   BeDaemon(**area, with, *number);
 }
 
-// Before main: the tests of this program do not run in the other.
-const bool is_first = [] {
+// What the other program runs, and no more.
+TEST(TheOtherProgram, DoesAsItWasTold) {
   const std::optional<Inheritance> with = Inheritance::OfProcess();
   if (with) BeOther(*with);
-  return true;
-}();
+}
 
 // --- The tests.
 
 class HandOverTest : public KeeperWorld {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(is_first);
     KeeperWorld::SetUp();
+    ::setenv("TRACEFS_TEST_WORD", "passed on", 1);
     std::string name = testing::TempDir() + "overXXXXXX";
     top_ = ::mkdtemp(name.data());
     program_ = top_ + "/program";
@@ -98,6 +100,7 @@ class HandOverTest : public KeeperWorld {
   void TearDown() override {
     ::close(area_->node(0).fd.load());
     std::filesystem::remove_all(top_);
+    ::unsetenv("TRACEFS_TEST_WORD");
     KeeperWorld::TearDown();
   }
 
@@ -105,7 +108,8 @@ class HandOverTest : public KeeperWorld {
                         const std::string& obstacle = "") {
     KeeperOptions options;
     options.program.path = program_;
-    options.program.arguments = {"program", "--gtest_filter=none"};
+    options.program.arguments = {"program", "--gtest_brief=1",
+                                 "--gtest_filter=TheOtherProgram.*"};
     options.program.inheritance.Set("mode", mode);
     options.program.inheritance.Set(
         "usual", std::to_string(::getpriority(PRIO_PROCESS, 0)));

@@ -225,8 +225,9 @@ TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
   ::kill(spare, SIGSTOP);
   ::kill(keeper_, SIGKILL);
   ::kill(spare, SIGKILL);
-  Status();
+  // It is a zombie for as long as nobody has waited for it.
   Await([&] { return area_->header().ended == 1; });
+  Status();
   Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
 }
 
