@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <openssl/err.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <vector>
 
@@ -116,6 +119,20 @@ TEST(HashTest, HkdfOfRfc5869) {
   EXPECT_EQ(Hex(out),
             "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d"
             "9d201395faa4b61a96c8");
+}
+
+TEST(HashTest, HkdfOfLessIsTheBeginningOfMore) {
+  std::array<std::byte, 100> most{};
+  Hkdf(AsBytes("key"), AsBytes("salt"), "info", most);
+  EXPECT_EQ(std::ranges::count(std::span(most).last(4), std::byte{0}), 0);
+  for (size_t size = 0; size <= most.size(); ++size) {
+    std::vector<std::byte> less(size + 1, std::byte{7});
+    Hkdf(AsBytes("key"), AsBytes("salt"), "info", std::span(less).first(size));
+    EXPECT_TRUE(std::ranges::equal(std::span(less).first(size),
+                                   std::span(most).first(size)))
+        << size;
+    EXPECT_EQ(less[size], std::byte{7});
+  }
 }
 
 TEST(HashTest, HexRefusesWhatIsNone) {
@@ -263,6 +280,13 @@ TEST(KeyTreeTest, Malicious_StatesThatAreNone) {
   }
   EXPECT_FALSE(KeyTreeWriter::Load("64 1 " + std::string(64, '0') +
                                    "\n"));  // not a node of the tree
+}
+
+TEST(KeyTreeTest, Malicious_ATreeThatBeginsAgain) {
+  std::string root;
+  KeyTreeWriter(CountingKey().get()).Save(&root);
+  EXPECT_TRUE(KeyTreeWriter::Load(root));
+  EXPECT_FALSE(KeyTreeWriter::Load(root + root));
 }
 
 TEST(KeyTreeTest, Malicious_MoreNodesThanATreeHas) {
@@ -568,6 +592,29 @@ std::vector<test::Masked> PathToFirst(unsigned number) {
     if (height < 2) path.emplace_back(seed.get());
   }
   return path;
+}
+
+// Not on a disk, by being swapped out or in a core dump.
+TEST(SecretTest, SecretsStayInMemory) {
+  SecretMemory memory(kKeyBytes);
+  const auto at = reinterpret_cast<uintptr_t>(memory.bytes().data());
+  std::ifstream maps("/proc/self/smaps");
+  std::string line, flags;
+  for (bool inside = false; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      inside = begin <= at && at < end;
+    } else if (inside && line.starts_with("VmFlags:")) {
+      flags = line + ' ';
+    }
+  }
+  if (flags.empty()) GTEST_SKIP() << "the kernel does not tell of memory";
+  EXPECT_NE(flags.find(" dd "), std::string::npos) << flags;
+  rlimit most;
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &most), 0);
+  if (most.rlim_cur > 1 << 20) {
+    EXPECT_NE(flags.find(" lo "), std::string::npos) << flags;
+  }
 }
 
 // Forward security is about what is in memory, in libraries too.
