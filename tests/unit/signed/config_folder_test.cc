@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -254,6 +255,14 @@ TEST_F(TakenTest, WhatSaysSomethingElseIsNotTakenForNothing) {
   const auto taken = ReadTaken(link);
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.status().error(), ELOOP);
+}
+
+// "None was taken" would let an older config be taken again.
+TEST_F(ConfigFolderTest, WhatWasTakenIsNotNothingWhereItCannotBeRead) {
+  ASSERT_TRUE(std::filesystem::is_directory(options_.folder));
+  const auto taken = ReadTaken(options_.folder);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.status().error(), EISDIR);
 }
 
 TEST_F(TakenTest, MakesFoldersThatOthersMayEnter) {
