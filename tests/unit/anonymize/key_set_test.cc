@@ -109,6 +109,27 @@ TEST(KeySet, BadInput_NothingIsRepeatedInMessages) {
   }
 }
 
+TEST(KeySet, BadInput_AScopeThatIsNone) {
+  const std::string key = ' ' + std::string(64, '0');
+  for (const auto& [scope, good] : {std::pair("-", true),
+                                    {"day:2026-11-21", true},
+                                    {"day:2026", false},
+                                    {"day:", false},
+                                    {"tree:id", false},
+                                    {"tree:id:L2E", true},
+                                    {"tree:id:L2E*", false},
+                                    {"day:2026-11-21,tree:id:L2E", true},
+                                    {"day:2026-11-21,", true},
+                                    {"day:2026-11-21,x", false},
+                                    {"", false},
+                                    {"x", false}}) {
+    KeySet keys;
+    const std::string line =
+        "tracefs-anon-key-1 uid " + std::string(scope) + key;
+    EXPECT_EQ(keys.AddText(line, "f").ok(), good) << line;
+  }
+}
+
 TEST(KeySet, DaysAreThoseOfUtc) {
   EXPECT_EQ(DayOf(0), "1970-01-01");
   EXPECT_EQ(DayOf(1'767'323'045'000'000'000), "2026-01-02");

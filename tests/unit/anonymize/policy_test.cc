@@ -72,6 +72,24 @@ TEST(Policy, TextParsesToTheSame) {
   }
 }
 
+TEST(Policy, TextSaysEachOption) {
+  const std::string text =
+      "keys daily;\n"
+      "name = encrypt keep { \"a b\" \"caf\\xc3\\xa9\" \"q\\x22\" x \"~\\x7f\" "
+      "} "
+      "keep-dots keep-marks keep-digits tree pad 16 ext join;\n"
+      "xattr = hmac keep-namespace;\n"
+      "ARG_TARGET = encrypt ext keep;\n"
+      "time = shift quantise 5;\n"
+      "size = quantise 4096;\n"
+      "uid = keep-values { 0 1000 };\n"
+      "property host = drop;\n"
+      "message MSG_LATER = keep;\n";
+  const Result<Policy> policy = ParsePolicy(text, "p");
+  ASSERT_TRUE(policy.ok()) << policy.status().message();
+  EXPECT_EQ(PolicyText(*policy, false), text);
+}
+
 TEST(Policy, TextForTheTraceHasNoWordLists) {
   const Result<Policy> policy = ParsePolicy(
       "name = encrypt keep { salaries } ext { payroll }; "
