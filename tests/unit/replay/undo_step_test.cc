@@ -269,6 +269,15 @@ TEST_F(UndoGroupsTest, OneOperationMayTakeSeveralSteps) {
   EXPECT_EQ(groups_[0].steps[1].mode, 04755u);
 }
 
+TEST_F(UndoGroupsTest, ASizeAloneIsOneStep) {
+  Has(kRootSlot, "f", S_IFREG | 0600, "0123");
+  Resize(kRootSlot, "f", 2);
+  EXPECT_THAT(Decide(), IsEmpty());
+  ASSERT_THAT(groups_, SizeIs(1));
+  ASSERT_THAT(groups_[0].steps, SizeIs(1));
+  EXPECT_EQ(groups_[0].steps[0].kind, UndoStep::Kind::kContents);
+}
+
 TEST_F(UndoGroupsTest, SizeAndModeOfOneOperationAreTwoSteps) {
   Has(kRootSlot, "f", S_IFREG | 0600, "0123");
   const auto before = Listing(live_);

@@ -39,8 +39,10 @@ constexpr uint64_t kTookOver = 1000;
                            uint32_t number) {
   area.Use();
   const Result<int> file = with.File("file");
+  const char* const word = std::getenv("TRACEFS_TEST_WORD");
   const bool has_all =
-      file.ok() && ::fcntl(area.node(0).fd.load(), F_GETFD) >= 0 &&
+      file.ok() && word != nullptr && std::string_view(word) == "passed on" &&
+      ::fcntl(area.node(0).fd.load(), F_GETFD) >= 0 &&
       std::to_string(::getpriority(PRIO_PROCESS, 0)) == with.Text("usual");
   area.header().longest_gap_ns.store(has_all ? kTookOver + number : 1);
   area.header().served.store(1);
@@ -58,6 +60,7 @@ constexpr uint64_t kTookOver = 1000;
   if (IsTrial(with)) {
     if (mode == "refuse") Decline(with, area->get(), "it is of another kind");
     if (mode == "say nothing") ::_exit(0);
+    if (mode == "wait") ::pause();
     Agree(with);
   }
   if (mode == "die") ::_exit(0);
@@ -338,6 +341,8 @@ TEST_F(HandOverTest, WhoStandsInPassesSignalsOn) {
   std::string name;
   std::getline(comm, name);
   EXPECT_EQ(name, "tracefs-standin");
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(keeper_)),
+            ::getpriority(PRIO_PROCESS, 0));
   ::kill(keeper_, SIGTERM);
   EXPECT_EQ(Status() & 0x7f, 0);
   EXPECT_EQ(area_->header().ended, 1u);
@@ -411,6 +416,49 @@ TEST_F(HandOverTest, ADaemonsDeathEndsWhatItAskedFor) {
       },
       Options("take over"));
   EXPECT_EQ(WEXITSTATUS(Status()), 4);
+}
+
+TEST_F(HandOverTest, ADaemonsDeathEndsATrial) {
+  Keep(
+      [&](uint32_t number) {
+        Serve();
+        if (number != 0) {
+          End(HandOverWord::Of(*area_).phase == Phase::kNone ? 4 : 1);
+        }
+        static_cast<void>(AskForUpgrade(
+            *area_, [] { return tracefs::Status::Ok(); }, [] {}));
+        End(1);
+      },
+      Options("wait"));
+  const std::string name = std::filesystem::path(program_).filename();
+  Await([&] { return ChildOf(keeper_, name) > 0; });
+  const pid_t trial = ChildOf(keeper_, name);
+  ASSERT_GT(trial, 0);
+  ::kill(told_->daemon, SIGKILL);
+  EXPECT_EQ(WEXITSTATUS(Status()), 4);
+  EXPECT_FALSE(IsAlive(trial));
+}
+
+TEST_F(HandOverTest, AKeepersDeathEndsATrial) {
+  Keep(
+      [&](uint32_t) {
+        Serve();
+        const tracefs::Status why = AskForUpgrade(
+            *area_, [] { return tracefs::Status::Ok(); }, [] {});
+        told_->Say(why.message());
+        End(4);
+      },
+      Options("wait"));
+  const std::string name = std::filesystem::path(program_).filename();
+  Await([&] { return ChildOf(keeper_, name) > 0; });
+  const pid_t trial = ChildOf(keeper_, name);
+  ASSERT_GT(trial, 0);
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return !IsAlive(trial); });
+  Await([&] { return area_->header().ended == 1; });
+  EXPECT_EQ(Said(), "no upgrade: the process that was to take over has ended");
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
 }
 
 }  // namespace
