@@ -690,6 +690,23 @@ TEST_F(KeptReaderTest, Malicious_AnObjectOfAnotherKindIsRefused) {
   EXPECT_NE(said().find("changed since (object 1)"), std::string::npos);
 }
 
+TEST_F(KeptReaderTest, Malicious_EachByteOfACopyIsChecked) {
+  const auto folder = Make("a");
+  const std::string text = "what it was";
+  const KeptPart part = KeepAll(*folder, File(text).get());
+  const UniqueFd object(::open(ObjectOf(*folder, part).c_str(), O_RDWR));
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] ^= 1;
+    ASSERT_TRUE(WriteAllAt(object.get(), AsBytes(other), 0, "").ok());
+    EXPECT_EQ(Read(folder->path(), part),
+              "refused: what was kept of it was changed since (object 1)")
+        << i;
+  }
+  ASSERT_TRUE(WriteAllAt(object.get(), AsBytes(text), 0, "").ok());
+  EXPECT_EQ(Read(folder->path(), part), text);
+}
+
 TEST_F(KeptReaderTest, Malicious_APartBeyondTheObjectIsRefused) {
   const auto folder = Make("a");
   const KeptPart part = KeepAll(*folder, File("what it was").get());
