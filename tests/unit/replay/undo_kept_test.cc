@@ -109,6 +109,16 @@ TEST_F(UndoKeptTest, AnAppendDestroysNothing) {
   EXPECT_EQ(Undone(), "0123456789");
 }
 
+TEST_F(UndoKeptTest, WhereNothingWasDestroyedThereIsNoObject) {
+  Kept(Op::write_, 0, 0, "");
+  alter_ = [before = alter_](Action& a) {
+    before(a);
+    a.kept = 0;
+  };
+  Write(kRootSlot, "f", 10, "wxyz");
+  EXPECT_EQ(Undone(), "0123456789");
+}
+
 TEST_F(UndoKeptTest, WhatWasCutOffIsThereAgain) {
   Kept(Op::setattr_, 2, 4, "ABCDEF");
   Resize(kRootSlot, "f", 4);
@@ -229,6 +239,27 @@ TEST_F(UndoKeptTest, WithoutAnObjectNothingWasKept) {
   };
   Write(kRootSlot, "f", 3, "xyz");
   EXPECT_EQ(WhyNot(), kNotThat);
+}
+
+// The trace has no bytes of it, but says what it held in the end.
+TEST_F(UndoKeptTest, WhatIsNotAsLeftIsKnownByItsChecksum) {
+  for (const bool is_as_left : {true, false}) {
+    const std::string name = is_as_left ? "same" : "other";
+    Has(kRootSlot, name, S_IFREG | 0600, "0123456789");
+    Kept(Op::write_, 2, 3, "ABC");
+    Write(kRootSlot, name, 3, "xyz");
+    TreeEntry& entry = expected_[name];
+    entry.mode = S_IFREG | 0600;
+    entry.uid = ::geteuid();
+    entry.gid = ::getegid();
+    entry.known = TreeEntry::kMode | TreeEntry::kOwner | TreeEntry::kChecksum;
+    entry.checksum = Crc32c(AsBytes("012xyz6789"));
+    if (!is_as_left) {
+      const UniqueFd fd(::open(Live(name).c_str(), O_WRONLY));
+      ASSERT_TRUE(WriteAllAt(fd.get(), AsBytes("8"), 9, "").ok());
+    }
+    EXPECT_EQ(WhyNot(), is_as_left ? "" : "it is not as the trace has left it");
+  }
 }
 
 TEST_F(UndoKeptTest, WhatWasMadeMeanwhileNeedNotBeKnown) {

@@ -150,6 +150,15 @@ TEST_F(UndoRefusalTest, Making_ADeviceNode) {
   EXPECT_EQ(WhyNot(), "device nodes are not made");
 }
 
+TEST_F(UndoRefusalTest, Making_ADeviceOfBlocks) {
+  if (::geteuid() != 0) GTEST_SKIP() << "device nodes take root";
+  mine_ = false;
+  MakeNode(kRootSlot, "disk", S_IFBLK | 0600);
+  mine_ = true;
+  Unlink(kRootSlot, "disk");
+  EXPECT_EQ(WhyNot(), "device nodes are not made");
+}
+
 TEST_F(UndoRefusalTest, Making_WhatWouldStayAndWasNotKept) {
   // Made and removed; its last name is not taken back, so it would have to be
   // made again.
@@ -251,6 +260,13 @@ TEST_F(UndoRefusalTest, Exchange_OfWhatIsNotAsLeft) {
   EXPECT_EQ(WhyNot(), kNotAsLeft);
 }
 
+TEST_F(UndoRefusalTest, Exchange_WithWhatIsNotAsLeft) {
+  Has(kRootSlot, "g", S_IFREG | 0600, "G");
+  Rename(kRootSlot, "f", kRootSlot, "g", RENAME_EXCHANGE);
+  Put(Live("g"), "x");  // the one that was f
+  EXPECT_EQ(WhyNot(), kNotAsLeft);
+}
+
 TEST_F(UndoRefusalTest, Exchange_WithAnotherFileInItsPlace) {
   Has(kRootSlot, "g", S_IFREG | 0600, "G");
   Rename(kRootSlot, "f", kRootSlot, "g", RENAME_EXCHANGE);
@@ -333,6 +349,14 @@ TEST_F(UndoRefusalTest, Change_OfAnOwnerThatIsNotAsLeft) {
   Grant(Privilege::kOwner);
   Chown(kRootSlot, "f", 1, 2);
   ASSERT_EQ(::chown(Live("f").c_str(), 1, 3), 0);
+  EXPECT_EQ(WhyNot(), kNotAsLeft);
+}
+
+TEST_F(UndoRefusalTest, Change_OfAnOwnerWhoIsAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "owners take root";
+  Grant(Privilege::kOwner);
+  Chown(kRootSlot, "f", 1, 2);
+  ASSERT_EQ(::chown(Live("f").c_str(), 3, 2), 0);
   EXPECT_EQ(WhyNot(), kNotAsLeft);
 }
 

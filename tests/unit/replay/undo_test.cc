@@ -135,6 +135,18 @@ TEST_F(UndoTest, GivesBackModesOwnersAndAttributes) {
   TakesBack(before);
 }
 
+TEST_F(UndoTest, GivesBackUserAndGroupEachToItself) {
+  if (::geteuid() != 0) GTEST_SKIP() << "owners take root";
+  Grant(Privilege::kOwner);
+  Has(kRootSlot, "f", S_IFREG | 0600, "F");
+  mine_ = false;
+  Chown(kRootSlot, "f", 7, 8);
+  mine_ = true;
+  const auto before = Listing(live_);
+  Chown(kRootSlot, "f", 9, 10);
+  TakesBack(before);
+}
+
 TEST_F(UndoTest, WhatIsMadeAndRemovedIsNothing) {
   Has(kRootSlot, "f", S_IFREG | 0600, "F");
   const auto before = Listing(live_);
