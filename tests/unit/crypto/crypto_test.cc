@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -405,6 +406,27 @@ TEST(Bech32Test, OfBip173) {
   EXPECT_TRUE(Bech32Decode("A12UEL5L", "a", std::span(data).first(0)));
   EXPECT_FALSE(Bech32Decode("A12uEL5L", "a", std::span(data).first(0)));
   EXPECT_FALSE(Bech32Decode("a12uel5m", "a", std::span(data).first(0)));
+}
+
+TEST(Bech32Test, OneLetterOfTheOtherCaseIsTooMuch) {
+  const std::array<std::byte, 32> data{std::byte{3}};
+  std::array<std::byte, 32> out;
+  const std::string lower = Bech32Encode("age", data);
+  std::string upper = lower;
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  EXPECT_TRUE(Bech32Decode(lower, "age", out));
+  EXPECT_TRUE(Bech32Decode(upper, "age", out));
+  for (size_t i = 0; i < lower.size(); ++i) {
+    if (lower[i] == upper[i]) continue;
+    std::string mixed = lower;
+    mixed[i] = upper[i];
+    EXPECT_FALSE(Bech32Decode(mixed, "age", out)) << i;
+    mixed = upper;
+    mixed[i] = lower[i];
+    EXPECT_FALSE(Bech32Decode(mixed, "age", out)) << i;
+  }
 }
 
 TEST(Bech32Test, RoundTripAndEveryTypo) {

@@ -120,6 +120,21 @@ TEST(KeySourceTest, AFileThatOthersCanReadIsRefused) {
   }
 }
 
+TEST(KeySourceTest, AFileOfSomebodyElseIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "owners take root";
+  TempFolder folder;
+  const std::string path = folder.Path("key");
+  folder.Write("key", kLine);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const KeySource source{KeySource::Place::kFile, path};
+  EXPECT_TRUE(ReadKey(source, KeyKind::kSecret).ok());
+  EXPECT_TRUE(ReadSecretText(source).ok());
+  ASSERT_EQ(::chown(path.c_str(), 1234, 1234), 0);
+  EXPECT_NE(Message(ReadKey(source, KeyKind::kSecret)).find("user 1234"),
+            std::string::npos);
+  EXPECT_FALSE(ReadSecretText(source).ok());
+}
+
 TEST(KeySourceTest, APublicKeyMayBePublic) {
   const TempFolder folder;
   EXPECT_TRUE(

@@ -201,6 +201,16 @@ TEST_F(SealStateTest, OpenToOthersIsRefused) {
   EXPECT_NE(state.status().message().find("chmod 600"), std::string::npos);
 }
 
+TEST_F(SealStateTest, EachBitForOthersIsRefused) {
+  for (const mode_t bit : {001, 002, 004, 010, 020, 040}) {
+    ASSERT_EQ(::chmod(path_.c_str(), 0600 | bit), 0);
+    EXPECT_EQ(SealState::Open(path_).status().code(), StatusCode::kInvalid)
+        << bit;
+  }
+  ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
+  EXPECT_TRUE(SealState::Open(path_).ok());
+}
+
 TEST_F(SealStateTest, CreateNeverReplaces) {
   const Status status = SealState::Create(path_, Root().get());
   ASSERT_FALSE(status.ok());
