@@ -30,6 +30,7 @@ enum class Slot : uint8_t {
 struct SlotEntry {
   Slot slot = Slot::kUnknown;
   uint8_t index = 0;  // of the field
+  bool is_signed = false;
 };
 
 const std::array<SlotEntry, 256>& Slots() {
@@ -38,7 +39,8 @@ const std::array<SlotEntry, 256>& Slots() {
     for (const FieldInfo& f : Fields()) {
       if (f.arg_id == 0) continue;
       slots[f.arg_id] = {IsNumeric(f.field) ? Slot::kNumber : Slot::kText,
-                         static_cast<uint8_t>(Index(f.field))};
+                         static_cast<uint8_t>(Index(f.field)),
+                         f.type == FieldType::kSigned};
     }
     const auto set = [&slots](ArgId id, Slot slot) {
       slots[static_cast<size_t>(id)].slot = slot;
@@ -128,7 +130,6 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
   record->block = this;
 
   const auto& slots = Slots();
-  const auto& fields = Fields();
   uint32_t process_id = 0;
   ArgumentCursor in(message.arguments, trace_->widths);
   Argument argument;
@@ -136,65 +137,64 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
     const SlotEntry entry =
         argument.id < slots.size() ? slots[argument.id] : SlotEntry{};
     uint64_t number = 0;
-    const bool elsewhere =
-        entry.slot == Slot::kAlarm || entry.slot == Slot::kState;
-    if (elsewhere &&
-        message.msg_id == static_cast<uint16_t>(entry.slot == Slot::kAlarm
-                                                    ? MessageId::kAlarm
-                                                    : MessageId::kState)) {
-      continue;
-    }
-    if (entry.slot != Slot::kText && entry.slot != Slot::kUnknown &&
-        !elsewhere) {
-      const bool is_signed = entry.slot == Slot::kNumber &&
-                             fields[entry.index].type == FieldType::kSigned;
-      if (argument.has_length ||
-          !LoadNumber(argument.value, is_signed, &number)) {
-        // Replaced by opaque bytes.
-        if (entry.slot == Slot::kNumber) {
-          trace_->stats.opaque |= uint64_t{1} << entry.index;
-        }
-        KeepAside(argument, record);
-        continue;
-      }
-    }
+    // If not, opaque bytes have replaced it.
+    const bool is_number = !argument.has_length &&
+                           LoadNumber(argument.value, entry.is_signed, &number);
     switch (entry.slot) {
       case Slot::kNumber:
+        if (!is_number) {
+          trace_->stats.opaque |= uint64_t{1} << entry.index;
+          break;
+        }
         event.value[entry.index] = number;
         event.present |= uint64_t{1} << entry.index;
-        break;
+        continue;
       case Slot::kText:
         record->text[entry.index - kNumericFieldCount] = AsText(argument.value);
         record->text_present |= 1u << (entry.index - kNumericFieldCount);
-        break;
+        continue;
       case Slot::kTimeUsec:
+        if (!is_number) break;
         event.Set(Field::kTime, number * kNsPerUs);
         record->time_resolution_ns = kNsPerUs;
-        break;
+        continue;
       case Slot::kTimeSec:
+        if (!is_number) break;
         event.Set(Field::kTime, number * kNsPerSecond);
         record->time_resolution_ns = kNsPerSecond;
-        break;
+        continue;
       case Slot::kPath:
+        if (!is_number) break;
         event.node = CheckPath(static_cast<uint32_t>(number), message.offset);
-        break;
+        continue;
       case Slot::kParentPath:
+        if (!is_number) break;
         event.parent = CheckPath(static_cast<uint32_t>(number), message.offset);
-        break;
+        continue;
       case Slot::kNewParentPath:
+        if (!is_number) break;
         event.new_parent =
             CheckPath(static_cast<uint32_t>(number), message.offset);
-        break;
+        continue;
       case Slot::kProcess:
+        if (!is_number) break;
         process_id = static_cast<uint32_t>(number);
-        break;
-      case Slot::kAlarm:  // in a message that has no such argument
+        continue;
+      case Slot::kAlarm:
       case Slot::kState:
+        // Read elsewhere, but in a message that has no such argument.
+        if (message.msg_id == static_cast<uint16_t>(entry.slot == Slot::kAlarm
+                                                        ? MessageId::kAlarm
+                                                        : MessageId::kState)) {
+          continue;
+        }
+        CountUnknownArgument(argument.id);
+        break;
       case Slot::kUnknown:
         CountUnknownArgument(argument.id);
-        KeepAside(argument, record);
         break;
     }
+    KeepAside(argument, record);
   }
   if (in.malformed()) {
     Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
