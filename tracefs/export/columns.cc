@@ -4,7 +4,6 @@
 #include <array>
 
 #include "tracefs/base/spelling.h"
-#include "tracefs/format/block_decoder.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
 #include "tracefs/text/json_writer.h"
@@ -212,11 +211,6 @@ bool NeedsEscapes(std::string_view bytes) {
   return MayNeedEscapes(bytes) && TerminalText(bytes) != bytes;
 }
 
-TableRow::TableRow(const Record& record)
-    : record_(record),
-      path_(format::PathOf(record, buffer_)),
-      path2_(format::NewPathOf(record, buffer2_)) {}
-
 Cell TableRow::Get(const Column& column, std::string* scratch) const {
   if (column.source != ColumnSource::kField) return GetOther(column, scratch);
   const Event& e = event();
@@ -261,14 +255,11 @@ Cell TableRow::GetOther(const Column& column, std::string* scratch) const {
     case ColumnSource::kOp:
       return text(OpName(event().op));
     case ColumnSource::kPath:
-      return text(path_);
+      return text(path());
     case ColumnSource::kPath2:
-      return text(path2_.empty() ? event().new_name : path2_);
+      return text(path2().empty() ? event().new_name : path2());
     case ColumnSource::kName:
-      if (!event().name.empty()) return text(event().name);
-      if (record_.HasText(Field::kName))
-        return text(record_.Text(Field::kName));
-      return text(path_.substr(path_.rfind('/') + 1));
+      return text(name());
     case ColumnSource::kBefore:
       return {.present = event().before, .number = 1, .text = {}};
     case ColumnSource::kTracer:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
 #include "tracefs/event/field.h"
+#include "tracefs/format/block_decoder.h"
 #include "tracefs/format/record.h"
 
 namespace tracefs {
@@ -80,18 +82,30 @@ struct Cell {
   std::string_view text;  // raw bytes of kText and kBytes
 };
 
-// An operation with its paths, worked out once. Views point into this object
-// and into the record.
+// An operation with its paths, each worked out once, when it is asked for.
+// Views point into this object and into the record.
 class TableRow {
  public:
-  explicit TableRow(const format::Record& record);
+  explicit TableRow(const format::Record& record) : record_(record) {}
   TableRow(const TableRow&) = delete;
   TableRow& operator=(const TableRow&) = delete;
 
   const format::Record& record() const { return record_; }
   const Event& event() const { return record_.event; }
-  std::string_view path() const { return path_; }
-  std::string_view path2() const { return path2_; }
+  std::string_view path() const {
+    if (!path_) path_ = format::PathOf(record_, buffer_);
+    return *path_;
+  }
+  std::string_view path2() const {
+    if (!path2_) path2_ = format::NewPathOf(record_, buffer2_);
+    return *path2_;
+  }
+  // The operand, or else the last part of the path.
+  std::string_view name() const {
+    if (!event().name.empty()) return event().name;
+    if (record_.HasText(Field::kName)) return record_.Text(Field::kName);
+    return path().substr(path().rfind('/') + 1);
+  }
   bool failed() const {
     return format::OutcomeOf(record_) == format::Outcome::kFailure;
   }
@@ -103,10 +117,10 @@ class TableRow {
   Cell GetOther(const Column& column, std::string* scratch) const;
 
   const format::Record& record_;
-  PathBuffer buffer_;
-  PathBuffer buffer2_;
-  std::string_view path_;
-  std::string_view path2_;
+  mutable PathBuffer buffer_;
+  mutable PathBuffer buffer2_;
+  mutable std::optional<std::string_view> path_;
+  mutable std::optional<std::string_view> path2_;
 };
 
 }  // namespace tracefs

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <list>
 #include <optional>
@@ -17,8 +16,10 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/units.h"
 #include "tracefs/base/version.h"
+#include "tracefs/export/column_split.h"
 #include "tracefs/export/parquet_file.h"
 #include "tracefs/export/summary.h"
+#include "tracefs/format/path_memo.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
 
@@ -59,7 +60,6 @@ ParquetType ParquetTypeOf(ColumnType type) {
 class Layout {
  public:
   explicit Layout(const ExportOptions& options) {
-    by_field_.fill(kNoSlot);
     for (const Column* column :
          options.columns.empty() ? EveryColumn() : options.columns) {
       Add(*column);
@@ -70,82 +70,166 @@ class Layout {
     return columns_;
   }
   size_t time_slot() const { return time_; }
+  // Where paths and the last parts of them go; kNoSlot: nowhere.
+  size_t path_slot() const { return path_; }
+  size_t name_slot() const { return name_; }
 
-  void Put(const TableRow& row, ParquetFile* file, std::string* scratch) const {
-    const uint32_t number = file->row();
-    const Event& event = row.event();
-    // Only what is there: most columns of a row are empty.
-    for (uint64_t bits = event.present & fields_; bits != 0; bits &= bits - 1) {
-      const auto field = static_cast<size_t>(std::countr_zero(bits));
-      file->column(by_field_[field]).Put(number, event.value[field]);
+  const ColumnSplit& others() const { return split_; }
+
+  // Its number, if the text is as it is in the column.
+  uint32_t PutText(uint32_t row, std::string_view text, size_t place,
+                   ParquetFile* file) const {
+    if (!NeedsEscapes(text)) return file->column(place).PutText(row, text);
+    file->column(place).PutText(row, EscapedText(text));
+    if (place == path_ || place == path2_) {
+      file->column(place + 1).PutText(row, text);  // the bytes
     }
-    for (const Slot& slot : slots_) {
-      const Cell cell = row.Get(*slot.column, scratch);
-      if (!cell.present) continue;
-      ParquetColumn& column = file->column(slot.number);
-      switch (slot.column->type) {
-        case ColumnType::kText:
-          PutText(number, cell.text, slot, file);
-          break;
-        case ColumnType::kWord:
-        case ColumnType::kBytes:
-          column.PutText(number, cell.text);
-          break;
-        case ColumnType::kTime:
-          column.Put(number, cell.number);
-          file->column(slot.number + 1).Put(number, cell.number);
-          break;
-        default:
-          column.Put(number, cell.number);
-      }
-    }
+    return ParquetColumn::kNoNumber;
   }
 
  private:
-  struct Slot {
-    const Column* column;
-    size_t number;
-    size_t raw;  // where the bytes go, if the text has escapes
-  };
-
   void Add(const Column& column) {
     const size_t number = columns_.size();
     columns_.emplace_back(column.name, ParquetTypeOf(column.type));
-    const bool plain =
-        column.source == ColumnSource::kField && IsNumeric(column.field) &&
-        column.type != ColumnType::kWord && column.type != ColumnType::kFlag;
-    if (plain) {
-      by_field_[Index(column.field)] = number;
-      fields_ |= Bit(column.field);
-      return;
+    switch (column.source) {
+      case ColumnSource::kPath:
+      case ColumnSource::kPath2:
+        (column.source == ColumnSource::kPath ? path_ : path2_) = number;
+        columns_.emplace_back(std::string(column.name) + "_raw",
+                              ParquetType::kBytes);
+        break;
+      case ColumnSource::kName:
+        name_ = number;
+        break;
+      case ColumnSource::kTime:
+        time_ = number;
+        columns_.emplace_back("timestamp", ParquetType::kTimestamp);
+        break;
+      default:
+        break;
     }
-    const bool path = column.source == ColumnSource::kPath ||
-                      column.source == ColumnSource::kPath2;
-    slots_.push_back({&column, number, path ? number + 1 : kNoSlot});
-    if (path) {
-      columns_.emplace_back(std::string(column.name) + "_raw",
-                            ParquetType::kBytes);
-    } else if (column.type == ColumnType::kTime) {
-      time_ = number;
-      columns_.emplace_back("timestamp", ParquetType::kTimestamp);
-    }
-  }
-
-  static void PutText(uint32_t row, std::string_view text, const Slot& slot,
-                      ParquetFile* file) {
-    if (!NeedsEscapes(text)) {
-      file->column(slot.number).PutText(row, text);
-      return;
-    }
-    file->column(slot.number).PutText(row, EscapedText(text));
-    if (slot.raw != kNoSlot) file->column(slot.raw).PutText(row, text);
+    if (number != path_ && number != name_) split_.Add(column, number);
   }
 
   std::vector<std::pair<std::string, ParquetType>> columns_;
-  std::array<size_t, kNumericFieldCount> by_field_;
-  uint64_t fields_ = 0;
-  std::vector<Slot> slots_;
+  ColumnSplit split_;
   size_t time_ = kNoSlot;
+  size_t path_ = kNoSlot;
+  size_t path2_ = kNoSlot;
+  size_t name_ = kNoSlot;
+};
+
+// Puts operations into a file.
+class Rows {
+ public:
+  Rows(const Layout& layout, OutputBuffer& out, const ParquetOptions& options)
+      : layout_(layout), file_(out, layout.columns(), options) {}
+
+  ParquetFile& file() { return file_; }
+  const Status& status() const { return file_.status(); }
+  void Put(const Record& record) {
+    const TableRow row(record);
+    if (group_ != file_.groups()) {
+      group_ = file_.groups();
+      known_.Clear();
+      texts_.assign(layout_.columns().size(), {});
+      words_.assign(layout_.columns().size(), {});
+    }
+    PutOthers(row);
+    PathNumbers none;
+    PathNumbers* known = known_.Of(record);
+    if (known == nullptr) known = &none;
+    PutKnown(layout_.path_slot(), &known->path, [&] { return row.path(); });
+    // A name that is not the last part of the path.
+    const bool own = record.event.name.empty() ? record.HasText(Field::kName)
+                                               : record.event.parent == 0;
+    PutKnown(layout_.name_slot(), own ? &none.name : &known->name,
+             [&] { return row.name(); });
+    file_.EndRow();
+  }
+
+ private:
+  static constexpr size_t kWords = 256;  // that are remembered, by key
+  struct LastText {
+    std::string text;
+    uint32_t number = ParquetColumn::kNoNumber;
+  };
+  struct PathNumbers {
+    uint32_t path = ParquetColumn::kNoNumber;
+    uint32_t name = ParquetColumn::kNoNumber;
+  };
+
+  // All but paths and names.
+  void PutOthers(const TableRow& row) {
+    const uint32_t number = file_.row();
+    layout_.others().ForEach(
+        row.record(),
+        [&](size_t place, uint64_t value) {
+          file_.column(place).Put(number, value);
+        },
+        [&](const Column& column, size_t place, uint64_t key) {
+          ParquetColumn& to = file_.column(place);
+          uint32_t* known = nullptr;
+          if (key < kWords) {
+            std::vector<uint32_t>& words = words_[place];
+            if (words.empty()) words.assign(kWords, ParquetColumn::kNoNumber);
+            known = &words[key];
+            if (*known != ParquetColumn::kNoNumber && to.has_dictionary()) {
+              return to.PutNumber(number, *known);
+            }
+          }
+          const Cell cell = row.Get(column, &scratch_);
+          if (!cell.present) return;
+          switch (column.type) {
+            case ColumnType::kText:
+              return PutText(cell.text, place);
+            case ColumnType::kWord:
+            case ColumnType::kBytes: {
+              const uint32_t word = to.PutText(number, cell.text);
+              if (known != nullptr) *known = word;
+              return;
+            }
+            case ColumnType::kTime:
+              file_.column(place + 1).Put(number, cell.number);
+              [[fallthrough]];
+            default:
+              to.Put(number, cell.number);
+          }
+        });
+  }
+
+  // Most often the same as before.
+  void PutText(std::string_view text, size_t place) {
+    LastText& last = texts_[place];
+    if (last.number != ParquetColumn::kNoNumber && last.text == text &&
+        file_.column(place).has_dictionary()) {
+      return file_.column(place).PutNumber(file_.row(), last.number);
+    }
+    last.text = text;
+    last.number = layout_.PutText(file_.row(), text, place, &file_);
+  }
+
+  template <typename Text>
+  void PutKnown(size_t slot, uint32_t* known, Text text) {
+    if (slot == kNoSlot) return;
+    ParquetColumn& column = file_.column(slot);
+    if (*known != ParquetColumn::kNoNumber && column.has_dictionary()) {
+      column.PutNumber(file_.row(), *known);
+      return;
+    }
+    const std::string_view made = text();
+    if (made.empty()) return;
+    *known = layout_.PutText(file_.row(), made, slot, &file_);
+  }
+
+  const Layout& layout_;
+  ParquetFile file_;
+  // What is known of the dictionaries of that group.
+  size_t group_ = SIZE_MAX;
+  std::vector<std::vector<uint32_t>> words_;  // by column, by key
+  std::vector<LastText> texts_;               // by column
+  format::PathMemo<PathNumbers> known_;
+  std::string scratch_;
 };
 
 ParquetOptions OptionsOf(const ExportOptions& options) {
@@ -185,30 +269,29 @@ ParquetOptions Beside(ParquetOptions options) {
 class ParquetExporter final : public Exporter {
  public:
   ParquetExporter(OutputBuffer& out, const ExportOptions& options)
-      : layout_(options),
-        file_(out, layout_.columns(), Beside(OptionsOf(options))) {
-    if (layout_.time_slot() != kNoSlot) file_.SetSorted(layout_.time_slot());
+      : layout_(options), rows_(layout_, out, Beside(OptionsOf(options))) {
+    if (layout_.time_slot() != kNoSlot) {
+      rows_.file().SetSorted(layout_.time_slot());
+    }
   }
 
   void Write(const Record& record) override {
     if (record.time_resolution_ns == 0 || record.real_ns < last_ns_) {
-      file_.SetUnsorted();
+      rows_.file().SetUnsorted();
     }
     last_ns_ = record.real_ns;
-    layout_.Put(TableRow(record), &file_, &scratch_);
-    file_.EndRow();
+    rows_.Put(record);
   }
   void Summarize(const ExportSummary& summary) override {
     properties_ = PropertiesOf(summary, LeftOutSoFar());
   }
-  void Finish() override { file_.Finish(properties_); }
-  Status status() const override { return file_.status(); }
+  void Finish() override { rows_.file().Finish(properties_); }
+  Status status() const override { return rows_.status(); }
 
  private:
   const Layout layout_;
-  ParquetFile file_;
+  Rows rows_;
   uint64_t last_ns_ = 0;
-  std::string scratch_;
   Properties properties_;
 };
 
@@ -222,8 +305,7 @@ class PartitionedExporter final : public Exporter {
     if (!status_.ok()) return;
     Part* const part = PartOf(record);
     if (part == nullptr) return;
-    layout_.Put(TableRow(record), &*part->file, &scratch_);
-    part->file->EndRow();
+    part->rows->Put(record);
     if (!part->out->status().ok()) status_ = part->out->status();
   }
   void Summarize(const ExportSummary& summary) override {
@@ -240,7 +322,7 @@ class PartitionedExporter final : public Exporter {
     uint64_t day = 0;
     UniqueFd fd;
     std::optional<FdOutput> out;
-    std::optional<ParquetFile> file;
+    std::optional<Rows> rows;
   };
 
   // Names of folders: what could lead elsewhere, or be taken for something
@@ -296,7 +378,7 @@ class PartitionedExporter final : public Exporter {
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.fd) return Fail("cannot make " + path);
     made.out.emplace(made.fd.get());
-    made.file.emplace(*made.out, layout_.columns(), options_);
+    made.rows.emplace(layout_, *made.out, options_);
     ShareMemory();
     return &made;
   }
@@ -306,7 +388,7 @@ class PartitionedExporter final : public Exporter {
         std::min(options_.group_bytes,
                  std::max(kOpenBytes / std::max<size_t>(parts_.size(), 1),
                           kLeastGroupBytes));
-    for (Part& part : parts_) part.file->SetGroupBytes(share);
+    for (Part& part : parts_) part.rows->file().SetGroupBytes(share);
   }
 
   Part* Fail(const std::string& what) {
@@ -317,8 +399,8 @@ class PartitionedExporter final : public Exporter {
 
   void Close() {
     Part& part = parts_.back();
-    part.file->Finish(properties_);
-    Status s = part.file->status();
+    part.rows->file().Finish(properties_);
+    Status s = part.rows->status();
     if (s.ok()) s = part.out->Flush();
     if (!s.ok() && status_.ok()) status_ = s;
     parts_.pop_back();
@@ -329,7 +411,6 @@ class PartitionedExporter final : public Exporter {
   const std::string folder_;
   std::list<Part> parts_;
   uint64_t number_ = 0;
-  std::string scratch_;
   Properties properties_;
   Status status_;
 };

@@ -6,6 +6,7 @@
 #include <bit>
 #include <memory>
 #include <string_view>
+#include <tuple>
 
 #include "tracefs/base/append_le.h"
 #include "tracefs/export/thrift_compact.h"
@@ -27,13 +28,41 @@ void AppendVarint(uint64_t value, std::string* out) {
   *out += static_cast<char>(value);
 }
 
+static_assert(std::endian::native == std::endian::little);
+template <typename T>
+void AppendNumbers(const std::vector<T>& numbers, std::string* out) {
+  out->append(reinterpret_cast<const char*>(numbers.data()),
+              sizeof(T) * numbers.size());
+}
+// `sign`: the bit that makes numbers negative; 0: none does.
+template <typename T>
+void AppendRange(const std::vector<T>& numbers, T sign, ParquetChunk* chunk) {
+  T min = static_cast<T>(~T{0});
+  T max = 0;
+  for (const T number : numbers) {
+    min = std::min<T>(min, number ^ sign);
+    max = std::max<T>(max, number ^ sign);
+  }
+  AppendLe<T>(min ^ sign, &chunk->min);
+  AppendLe<T>(max ^ sign, &chunk->max);
+}
+
+void AppendPlain(std::string_view text, std::string* out) {
+  AppendLe(static_cast<uint32_t>(text.size()), out);
+  *out += text;
+}
+// What they take in the page of a dictionary.
+size_t WordsBytes(const TextDictionary& words) {
+  return words.bytes().size() + sizeof(uint32_t) * words.size();
+}
+
 // So many groups of eight packed numbers follow.
 void AppendPackedHead(size_t groups, std::string* out) {
   AppendVarint(groups << 1 | 1, out);
 }
 
 // All of them in one run of packed bits, filled up to a multiple of eight.
-void AppendPacked(const std::vector<uint64_t>& numbers, unsigned width,
+void AppendPacked(const std::vector<uint32_t>& numbers, unsigned width,
                   std::string* out) {
   const size_t groups = (numbers.size() + 7) / 8;
   AppendPackedHead(groups, out);
@@ -56,42 +85,6 @@ void AppendPacked(const std::vector<uint64_t>& numbers, unsigned width,
   }
   StoreLe<uint64_t>(at, bits);
   out->resize(begin + bytes);
-}
-
-// A buffer that keeps its memory, and whose new bytes are not cleared.
-class Scratch {
- public:
-  char* Take(size_t bytes) {
-    if (bytes > size_) {
-      memory_ = std::make_unique_for_overwrite<char[]>(bytes);
-      size_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<char[]> memory_;
-  size_t size_ = 0;
-};
-
-// `packed` is valid until the next call by this thread.
-Status Compress(const std::string& page, int level, std::string_view* packed) {
-  struct Free {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-  };
-  static thread_local const std::unique_ptr<ZSTD_CCtx, Free> context(
-      ZSTD_createCCtx());
-  static thread_local Scratch scratch;
-  const size_t most = ZSTD_compressBound(page.size());
-  char* const out = scratch.Take(most);
-  const size_t size = ZSTD_compressCCtx(context.get(), out, most, page.data(),
-                                        page.size(), level);
-  if (ZSTD_isError(size) != 0) {
-    return Status::SystemSaid(0,
-                              std::string("zstd: ") + ZSTD_getErrorName(size));
-  }
-  *packed = {out, size};
-  return {};
 }
 
 // The start of a long text that is no greater, and no smaller, than it.
@@ -119,6 +112,29 @@ std::string CutUp(std::string_view text, bool* exact) {
 
 }  // namespace
 
+void ParquetPacker::Free::operator()(ZSTD_CCtx_s* context) const {
+  ZSTD_freeCCtx(context);
+}
+
+ParquetPacker::ParquetPacker() : context_(ZSTD_createCCtx()) {}
+
+Status ParquetPacker::Compress(std::string_view page, int level,
+                               std::string_view* packed) {
+  const size_t most = ZSTD_compressBound(page.size());
+  if (most > size_) {
+    memory_ = std::make_unique_for_overwrite<char[]>(most);
+    size_ = most;
+  }
+  const size_t size = ZSTD_compressCCtx(context_.get(), memory_.get(), most,
+                                        page.data(), page.size(), level);
+  if (ZSTD_isError(size) != 0) {
+    return Status::SystemSaid(0,
+                              std::string("zstd: ") + ZSTD_getErrorName(size));
+  }
+  *packed = {memory_.get(), size};
+  return {};
+}
+
 int ParquetColumn::physical_type() const {
   switch (type_) {
     case ParquetType::kFlag:
@@ -136,58 +152,78 @@ int ParquetColumn::physical_type() const {
   return 6;
 }
 
-void ParquetColumn::PutText(uint32_t row, std::string_view text) {
+// A bit for each row that has none yet.
+void ParquetColumn::MarkAll() {
+  present_.assign(values_ / 64, UINT64_MAX);
+  present_.push_back((uint64_t{1} << values_ % 64) - 1);
+}
+
+void ParquetColumn::PresentAfterGap(uint32_t row) {
+  if (present_.empty()) MarkAll();
+  const size_t word = row / 64;
+  if (word >= present_.size()) present_.resize(word + 1, 0);
+  present_[word] |= uint64_t{1} << row % 64;
+  ++values_;
+}
+
+uint32_t ParquetColumn::PutText(uint32_t row, std::string_view text) {
   Present(row);
   if (dictionary_ && type_ == ParquetType::kText) {
-    numbers_.push_back(Lookup(text));
-    if (words_.size() <= kMaxWords && words_bytes_ <= kMaxWordsBytes) return;
+    const uint32_t number = Lookup(text);
+    narrow_.push_back(number);
+    const size_t bytes = WordsBytes(words_);
+    if (words_.size() <= kMaxWords && bytes <= kMaxWordsBytes) return number;
     GiveUpDictionary();
-    return;
+    return kNoNumber;
   }
   dictionary_ = false;
-  AppendLe(static_cast<uint32_t>(text.size()), &plain_);
-  plain_ += text;
+  AppendPlain(text, &plain_);
   text_bytes_ = plain_.size();
-  if (type_ != ParquetType::kText) return;
+  if (type_ != ParquetType::kText) return kNoNumber;
   if (plain_min_.empty() || text < plain_min_) plain_min_ = text;
   if (text > plain_max_) plain_max_ = text;
+  return kNoNumber;
 }
 
 uint32_t ParquetColumn::Lookup(std::string_view text) {
   uint32_t& recent =
       recent_[reinterpret_cast<uintptr_t>(text.data()) / 8 % recent_.size()];
-  if (recent < words_.size() && words_[recent] == text) return recent;
-  const auto found = numbers_of_.find(text);
-  if (found != numbers_of_.end()) return recent = found->second;
-  const auto number = static_cast<uint32_t>(words_.size());
-  numbers_of_.emplace(words_.emplace_back(text), number);
-  words_bytes_ += text.size() + 4;
-  text_bytes_ = words_bytes_ + 64 * words_.size();
-  return recent = number;
+  const size_t words = words_.size();
+  if (recent < words && words_.At(recent) == text) return recent;
+  recent = words_.Add(text);
+  if (words_.size() != words) {
+    text_bytes_ = WordsBytes(words_) + 64 * words_.size();
+  }
+  return recent;
 }
 
 void ParquetColumn::GiveUpDictionary() {
   dictionary_ = false;
-  for (const uint64_t number : numbers_) {
-    const std::string& word = words_[number];
-    AppendLe(static_cast<uint32_t>(word.size()), &plain_);
-    plain_ += word;
+  for (const uint32_t number : narrow_) {
+    AppendPlain(words_.At(number), &plain_);
   }
-  plain_min_ = *std::ranges::min_element(words_);
-  plain_max_ = *std::ranges::max_element(words_);
+  std::tie(plain_min_, plain_max_) = WordRange();
   text_bytes_ = plain_.size();
-  numbers_.clear();
-  numbers_of_.clear();
-  words_.clear();
+  narrow_.clear();
+  words_ = TextDictionary();
 }
 
-void ParquetColumn::AppendLevels(uint32_t rows, uint64_t present,
-                                 std::string* out) const {
+std::pair<std::string_view, std::string_view> ParquetColumn::WordRange() const {
+  std::string_view min = words_.At(0);
+  std::string_view max = min;
+  for (size_t i = 1; i < words_.size(); ++i) {
+    min = std::min(min, words_.At(i));
+    max = std::max(max, words_.At(i));
+  }
+  return {min, max};
+}
+
+void ParquetColumn::AppendLevels(uint32_t rows, std::string* out) const {
   const size_t head = out->size();
   AppendLe(uint32_t{0}, out);
-  if (present == rows || present == 0) {
+  if (values_ == rows || values_ == 0) {
     AppendVarint(uint64_t{rows} << 1, out);  // one run of equals
-    *out += static_cast<char>(present == 0 ? 0 : 1);
+    *out += static_cast<char>(values_ == 0 ? 0 : 1);
   } else {
     const size_t groups = (rows + 7) / 8;
     AppendPackedHead(groups, out);
@@ -218,30 +254,23 @@ void ParquetColumn::AppendValues(uint32_t rows, std::string* out) const {
       AppendBits((rows + 7) / 8, out);
       return;
     case ParquetType::kUnsigned32:
-      out->resize(begin + sizeof(uint32_t) * numbers_.size());
-      for (size_t i = 0; i < numbers_.size(); ++i) {
-        StoreLe<uint32_t>(&(*out)[begin + sizeof(uint32_t) * i],
-                          static_cast<uint32_t>(numbers_[i]));
-      }
+      AppendNumbers(narrow_, out);
       return;
     case ParquetType::kUnsigned64:
     case ParquetType::kSigned64:
     case ParquetType::kTimestamp:
-      out->resize(begin + sizeof(uint64_t) * numbers_.size());
-      for (size_t i = 0; i < numbers_.size(); ++i) {
-        StoreLe<uint64_t>(&(*out)[begin + sizeof(uint64_t) * i], numbers_[i]);
-      }
+      AppendNumbers(numbers_, out);
       return;
     case ParquetType::kText:
     case ParquetType::kBytes: {
-      if (!dictionary_ || words_.empty()) {
+      if (!dictionary_ || words_.size() == 0) {
         *out += plain_;
         return;
       }
       const auto width = static_cast<unsigned>(
           std::max(1, static_cast<int>(std::bit_width(words_.size() - 1))));
       *out += static_cast<char>(width);
-      AppendPacked(numbers_, width, out);
+      AppendPacked(narrow_, width, out);
     }
   }
 }
@@ -249,54 +278,39 @@ void ParquetColumn::AppendValues(uint32_t rows, std::string* out) const {
 void ParquetColumn::SetRange(ParquetChunk* chunk) const {
   if (type_ == ParquetType::kFlag || type_ == ParquetType::kBytes) return;
   if (type_ == ParquetType::kText) {
-    const bool words = dictionary_ && !words_.empty();
+    const bool words = dictionary_ && words_.size() != 0;
     if (!words && plain_.empty()) return;
-    const std::string& min =
-        words ? *std::ranges::min_element(words_) : plain_min_;
-    const std::string& max =
-        words ? *std::ranges::max_element(words_) : plain_max_;
+    std::pair<std::string_view, std::string_view> range = {plain_min_,
+                                                           plain_max_};
+    if (words) range = WordRange();
+    const auto& [min, max] = range;
     chunk->min = CutDown(min, &chunk->min_exact);
     chunk->max = CutUp(max, &chunk->max_exact);
     chunk->has_range = !chunk->max.empty();
     return;
   }
-  if (numbers_.empty()) return;
-  const bool is_signed =
-      type_ != ParquetType::kUnsigned32 && type_ != ParquetType::kUnsigned64;
-  const uint64_t bias = is_signed ? uint64_t{1} << 63 : 0;
-  uint64_t min = UINT64_MAX;
-  uint64_t max = 0;
-  for (const uint64_t number : numbers_) {
-    min = std::min(min, number ^ bias);
-    max = std::max(max, number ^ bias);
-  }
-  min ^= bias;
-  max ^= bias;
+  if (values_ == 0) return;
   chunk->has_range = true;
-  if (type_ == ParquetType::kUnsigned32) {
-    AppendLe(static_cast<uint32_t>(min), &chunk->min);
-    AppendLe(static_cast<uint32_t>(max), &chunk->max);
+  if (!wide_) {
+    AppendRange(narrow_, uint32_t{0}, chunk);
   } else {
-    AppendLe(min, &chunk->min);
-    AppendLe(max, &chunk->max);
+    const bool is_signed = type_ != ParquetType::kUnsigned64;
+    AppendRange(numbers_, uint64_t{is_signed} << 63, chunk);
   }
 }
 
-Status ParquetColumn::Flush(uint32_t rows, int level, std::string* out,
-                            ParquetChunk* chunk) {
-  uint64_t present = 0;
-  for (const uint64_t word : present_) {
-    present += static_cast<uint64_t>(std::popcount(word));
-  }
+Status ParquetColumn::Flush(uint32_t rows, int level, ParquetPacker* packer,
+                            std::string* out, ParquetChunk* chunk) {
+  if (present_.empty()) MarkAll();
   *chunk = {};
   chunk->values = rows;
-  chunk->nulls = required() ? 0 : rows - present;
+  chunk->nulls = required() ? 0 : rows - values_;
   SetRange(chunk);
   const size_t begin = out->size();
   std::string_view packed;
   const auto put_page = [&](const std::string& page, int32_t kind,
                             int32_t encoding, uint64_t values) -> Status {
-    if (Status s = Compress(page, level, &packed); !s.ok()) return s;
+    if (Status s = packer->Compress(page, level, &packed); !s.ok()) return s;
     ThriftWriter head;
     head.I32(1, kind);
     head.I32(2, static_cast<int32_t>(page.size()));
@@ -316,34 +330,34 @@ Status ParquetColumn::Flush(uint32_t rows, int level, std::string* out,
     return {};
   };
   const bool words =
-      type_ == ParquetType::kText && dictionary_ && !words_.empty();
+      type_ == ParquetType::kText && dictionary_ && words_.size() != 0;
   if (words) {
-    std::string dictionary;
-    for (const std::string& word : words_) {
-      AppendLe(static_cast<uint32_t>(word.size()), &dictionary);
-      dictionary += word;
+    std::string& dictionary = packer->Page();
+    for (size_t i = 0; i < words_.size(); ++i) {
+      AppendPlain(words_.At(i), &dictionary);
     }
     if (Status s = put_page(dictionary, 2, kPlain, words_.size()); !s.ok()) {
       return s;
     }
     chunk->dictionary_size = out->size() - begin;
   }
-  std::string page;
-  if (!required()) AppendLevels(rows, present, &page);
+  std::string& page = packer->Page();
+  if (!required()) AppendLevels(rows, &page);
   AppendValues(rows, &page);
   if (Status s = put_page(page, 0, words ? kRleDictionary : kPlain, rows);
       !s.ok()) {
     return s;
   }
   chunk->file_bytes = out->size() - begin;
+  values_ = 0;
   present_.clear();
   numbers_.clear();
-  numbers_of_.clear();
-  words_.clear();
+  narrow_.clear();
+  words_ = TextDictionary();
   plain_.clear();
   plain_min_.clear();
   plain_max_.clear();
-  words_bytes_ = text_bytes_ = 0;
+  text_bytes_ = 0;
   dictionary_ = true;
   return {};
 }

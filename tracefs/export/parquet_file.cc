@@ -126,12 +126,15 @@ void ParquetFile::MakeRoom(uint32_t rows) {
   }
 }
 
-ParquetFile::Pages ParquetFile::Pack(Columns& columns, uint32_t rows,
-                                     int level) {
+ParquetFile::Pages ParquetFile::Pack(uint32_t rows) {
+  // One for all files whose pages are made by who fills them.
+  static thread_local ParquetPacker of_thread;
+  ParquetPacker* const packer = options_.packs_beside ? &packer_ : &of_thread;
   Pages made;
-  made.chunks.resize(columns.size());
-  for (size_t i = 0; i < columns.size() && made.status.ok(); ++i) {
-    made.status = columns[i].Flush(rows, level, &made.bytes, &made.chunks[i]);
+  made.chunks.resize(packed_.size());
+  for (size_t i = 0; i < packed_.size() && made.status.ok(); ++i) {
+    made.status = packed_[i].Flush(rows, options_.level, packer, &made.bytes,
+                                   &made.chunks[i]);
   }
   return made;
 }
@@ -141,9 +144,7 @@ void ParquetFile::FlushGroup() {
   AwaitPages();
   groups_.emplace_back().rows = rows_;
   std::swap(columns_, packed_);
-  const auto pack = [this, rows = rows_] {
-    return Pack(packed_, rows, options_.level);
-  };
+  const auto pack = [this, rows = rows_] { return Pack(rows); };
   all_rows_ += rows_;
   rows_ = 0;
   if (options_.packs_beside) {

@@ -38,6 +38,8 @@ class ParquetFile {
   ParquetColumn& column(size_t i) { return columns_[i]; }
   // The number that a row of the group has that is being filled.
   uint32_t row() const { return rows_; }
+  // How many groups there were before: columns begin anew with each.
+  size_t groups() const { return groups_.size(); }
   void EndRow();
   // Many rows that are put column by column: before, which may begin a new
   // group, and after.
@@ -67,7 +69,7 @@ class ParquetFile {
   };
   using Columns = std::vector<ParquetColumn>;
 
-  static Pages Pack(Columns& columns, uint32_t rows, int level);
+  Pages Pack(uint32_t rows);
   void FlushGroup();
   void AwaitPages();
   size_t memory_bytes() const;
@@ -84,6 +86,7 @@ class ParquetFile {
   Status status_;
   // Those of the group before, while its pages are made; else they are empty.
   Columns packed_;
+  ParquetPacker packer_;  // of the thread beside
   std::future<Pages> pages_;
 };
 

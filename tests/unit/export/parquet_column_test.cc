@@ -91,8 +91,11 @@ void ExpectLastPage(ParquetColumn* column, const Rows& rows,
   for (const auto& row : rows) nulls += row ? 0 : 1;
   std::string out;
   ParquetChunk chunk;
+  ParquetPacker packer;
   ASSERT_TRUE(
-      column->Flush(static_cast<uint32_t>(rows.size()), 1, &out, &chunk).ok());
+      column
+          ->Flush(static_cast<uint32_t>(rows.size()), 1, &packer, &out, &chunk)
+          .ok());
   EXPECT_TRUE(out.ends_with(Compressed(page))) << rows.size() << " rows";
   EXPECT_EQ(chunk.values, rows.size());
   EXPECT_EQ(chunk.nulls, column->required() ? 0 : nulls);
