@@ -248,7 +248,6 @@ void ParquetColumn::AppendBits(size_t bytes, std::string* out) const {
 }
 
 void ParquetColumn::AppendValues(uint32_t rows, std::string* out) const {
-  const size_t begin = out->size();
   switch (type_) {
     case ParquetType::kFlag:
       AppendBits((rows + 7) / 8, out);
