@@ -3,9 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,17 +23,36 @@ namespace {
 
 constexpr size_t kMostKept = 6;
 
-// Not /dev/null: while a mount that covers it is not served yet, whoever looks
-// anything up below it waits, and the mount may wait for this child. An empty
-// file of nobody's instead, to which nothing can be added.
+// Opened before there was a mount.
+int prepared = -1;
+
+// For reading and writing: that of a caller may be for one of them.
+bool IsNull(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+         st.st_rdev == makedev(1, 3) &&
+         (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+int OpenNull() { return ::open("/dev/null", O_RDWR | O_CLOEXEC); }
+
+// While a mount that covers /dev is not served yet, whoever looks anything up
+// there waits, and the mount may wait for this child. Its own children have
+// these files, too, and write to them.
+int Null() {
+  for (const int fd : {prepared, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (IsNull(fd)) return fd;
+  }
+  return OpenNull();
+}
+
 void NullStandardFiles() {
-  const int nothing = ::memfd_create("nothing", MFD_ALLOW_SEALING);
-  ::fcntl(nothing, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+  const int null = Null();
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (nothing >= 0) {
-      ::dup2(nothing, fd);
-    } else {
+    if (null < 0) {
       ::close(fd);
+    } else if (fd != null) {
+      ::dup2(null, fd);
     }
   }
 }
@@ -65,6 +85,10 @@ void CloseInheritedFiles(std::span<const int> kept) {
     if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(fd);
   }
   for (const int fd : inherited) ::close(fd);
+}
+
+void PrepareToDetach() {
+  if (!IsNull(prepared)) prepared = OpenNull();
 }
 
 void DetachChild(const char* name, std::initializer_list<int> kept) {

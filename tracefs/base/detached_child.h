@@ -17,10 +17,14 @@ void CloseFilesFrom(unsigned first, std::span<int> kept);
 // caller, before it serves any request. `kept` stay.
 void CloseInheritedFiles(std::span<const int> kept = {});
 
+// In the parent, before there is a mount: its children need not look anything
+// up then, which they might wait for. Threads: one.
+void PrepareToDetach();
+
 // In the child: signals are blocked; it has its own session, so that it ends
-// with its parent and not by a signal to a group; standard files are empty, and
-// nothing can be written to them; of the others only `kept` stay; it leaves no
-// core. No path is looked up. `name`: the kernel keeps only 15 bytes.
+// with its parent and not by a signal to a group; standard files lead nowhere;
+// of the others only `kept` stay; it leaves no core. `name`: the kernel keeps
+// only 15 bytes.
 void DetachChild(const char* name, std::initializer_list<int> kept);
 
 }  // namespace tracefs

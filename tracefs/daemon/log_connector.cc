@@ -63,6 +63,7 @@ Result<std::unique_ptr<LogConnector>> LogConnector::Start(
   }
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
+  PrepareToDetach();
   const pid_t child = ::fork();
   if (child < 0) return Status::System(errno, "the log's process");
   if (child == 0) {

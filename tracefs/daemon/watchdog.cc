@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/watchdog_process.h"
 
@@ -40,6 +41,7 @@ Result<std::unique_ptr<Watchdog>> Watchdog::Start(
   UniqueFd self(
       static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), /*flags=*/0)));
   if (!self) return Status::System(errno, "watchdog: pidfd_open");
+  PrepareToDetach();
   const pid_t child = ::fork();
   if (child < 0) return Status::System(errno, "watchdog process");
   if (child == 0) {
