@@ -159,18 +159,19 @@ Status Descriptors::Keep(Area& area) {
 
 Status Descriptors::Restore(Area& area) const {
   Named named = NamedIn(area);
-  std::unordered_set<int> copies;
+  // What is kept is there all the time: the keeper uses the same numbers.
+  std::unordered_set<int> stays;
   std::unordered_map<int, int32_t*> parts = PartsOfTraces(area);
   int highest = kFirstCopy;
   for (const auto& [number, copy] : kept_) {
-    copies.insert(copy);
+    stays.insert({number, copy});
     highest = std::max(highest, number + 1);
   }
-  for (const auto& [number, place] : parts) copies.insert(number);
+  for (const auto& [number, place] : parts) stays.insert(number);
   Result<std::vector<int>> numbers = OpenNumbers();
   if (!numbers.ok()) return numbers.status();
   for (const int number : *numbers) {
-    if (!named.contains(number) && !copies.contains(number)) ::close(number);
+    if (!named.contains(number) && !stays.contains(number)) ::close(number);
   }
   for (const auto& [number, copy] : kept_) {
     if (const auto part = parts.find(number); part != parts.end()) {

@@ -201,12 +201,13 @@ void HandOver::Forget() {
     trial_ = -1;
   }
   answer_.Reset();
+  is_deaf_ = false;
   HandOverWord::Of(area_).Change(area_, Phase::kNone);
 }
 
 void HandOver::Look(const std::function<void()>& run) {
   uint64_t count = 0;
-  static_cast<void>(!::read(wakes_, &count, sizeof count));
+  static_cast<void>(!::read(wakes(), &count, sizeof count));
   if (answer_) return HearTrial();
   switch (HandOverWord::Of(area_).phase) {
     case Phase::kAsked:

@@ -76,7 +76,7 @@ class HandOver {
   HandOver(Area& area, const ProgramToRun& program);
 
   // What a daemon has asked for is heard here; -1: it cannot be.
-  int wakes() const { return wakes_; }
+  int wakes() const { return is_deaf_ ? -1 : wakes_; }
   // What a trial says, while one runs; else -1.
   int trial() const { return answer_.get(); }
 
@@ -89,7 +89,8 @@ class HandOver {
   Status Run(pid_t spare, pid_t daemon);
   // In a copy of the keeper, whose trial it is not.
   void Disown();
-  void HearNothing() { wakes_ = -1; }
+  // Until the next daemon.
+  void HearNothing() { is_deaf_ = true; }
   // There is no other program, and why.
   void Refuse(const std::string& why);
 
@@ -103,7 +104,8 @@ class HandOver {
 
   Area& area_;
   const ProgramToRun& program_;
-  int wakes_ = -1;
+  const int wakes_;
+  bool is_deaf_ = false;
   pid_t trial_ = -1;
   UniqueFd answer_;
   uint64_t trial_until_ns_ = 0;

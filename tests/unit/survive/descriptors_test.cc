@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tracefs/survive/area.h"
@@ -130,6 +132,31 @@ TEST_F(DescriptorsTest, WhatWasOpenIsThereAgainAndNothingElse) {
       EXPECT_FALSE(IsOpen(low));
       ::close(two);
     }
+  });
+}
+
+// The keeper, which has the same descriptors, is at work meanwhile.
+TEST_F(DescriptorsTest, WhatWasOpenIsThereAllTheTime) {
+  InItsOwn([&] {
+    const int file = File();
+    const uint64_t which = Which(file);
+    Descriptors descriptors;
+    ASSERT_TRUE(descriptors.Keep(*area_).ok());
+    std::atomic<bool> ended{false};
+    std::atomic<uint64_t> looks{0};
+    std::atomic<uint64_t> missed{0};
+    std::thread keeper([&] {
+      while (!ended.load()) {
+        if (Which(file) != which) missed.fetch_add(1);
+        looks.fetch_add(1);
+      }
+    });
+    for (uint64_t seen = 0; seen < 20'000; seen = looks.load()) {
+      ASSERT_TRUE(descriptors.Restore(*area_).ok());
+    }
+    ended.store(true);
+    keeper.join();
+    EXPECT_EQ(missed.load(), 0U);
   });
 }
 
