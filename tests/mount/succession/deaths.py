@@ -45,7 +45,8 @@ def kill_daemon(mount):
 def let_daemon_die(mount, point):
     """One daemon dies, and another serves."""
     count = successions_of(mount)
-    os.kill(daemon_of(mount), signal.SIGKILL)
+    # It may be about to begin.
+    wait_until(lambda: kill_daemon(mount), "a daemon")
     os.stat(os.path.join(point, "."))
     wait_until(lambda: successions_of(mount) > count, "another daemon")
 
