@@ -13,19 +13,17 @@ constexpr size_t kDeepestName = 4096;
 void UndoNames::Add(const Name& name, uint64_t file, uint64_t given_by) {
   if (file == kNoFile || file == kRootFile) return;
   Remove(name);
-  files_[name] = file;
-  if (given_by != 0) given_[name] = given_by;
+  files_[name] = {file, given_by};
   names_[file].insert(name);
 }
 
 void UndoNames::Remove(const Name& name) {
   const auto at = files_.find(name);
   if (at == files_.end()) return;
-  const auto names = names_.find(at->second);
+  const auto names = names_.find(at->second.file);
   names->second.erase(name);
   if (names->second.empty()) names_.erase(names);
   files_.erase(at);
-  given_.erase(name);
 }
 
 size_t UndoNames::CountOf(uint64_t file) const {

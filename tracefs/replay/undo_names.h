@@ -22,12 +22,12 @@ class UndoNames {
   // kNoFile: there is none.
   uint64_t Find(const Name& name) const {
     const auto at = files_.find(name);
-    return at == files_.end() ? kNoFile : at->second;
+    return at == files_.end() ? kNoFile : at->second.file;
   }
   // The operation that gave it; 0: none, it was there before, or there is none.
   uint64_t GivenBy(const Name& name) const {
-    const auto at = given_.find(name);
-    return at == given_.end() ? 0 : at->second;
+    const auto at = files_.find(name);
+    return at == files_.end() ? 0 : at->second.given_by;
   }
   void Add(const Name& name, uint64_t file, uint64_t given_by);
   void Remove(const Name& name);
@@ -44,8 +44,11 @@ class UndoNames {
   bool IsIn(uint64_t file, uint64_t dir) const;
 
  private:
-  std::map<Name, uint64_t> files_;
-  std::map<Name, uint64_t> given_;  // those that an operation gave
+  struct Owner {
+    uint64_t file;
+    uint64_t given_by;
+  };
+  std::map<Name, Owner> files_;
   std::unordered_map<uint64_t, std::set<Name>> names_;
 };
 
