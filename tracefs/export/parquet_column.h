@@ -118,7 +118,7 @@ class ParquetColumn {
   void MarkAll();
   uint32_t Lookup(std::string_view text);
   void GiveUpDictionary();
-  // Of a dictionary that is not empty.
+  // The dictionary must not be empty.
   std::pair<std::string_view, std::string_view> WordRange() const;
   void SetRange(ParquetChunk* chunk) const;
   // What pages hold, appended to `out`.

@@ -38,7 +38,7 @@ class ParquetFile {
   ParquetColumn& column(size_t i) { return columns_[i]; }
   // The number that a row of the group has that is being filled.
   uint32_t row() const { return rows_; }
-  // How many groups there were before: columns begin anew with each.
+  // How many groups there were before: each starts its columns afresh.
   size_t groups() const { return groups_.size(); }
   void EndRow();
   // Many rows that are put column by column: before, which may begin a new

@@ -84,7 +84,7 @@ class StandingChoice {
   QueueStanding standing() const { return standing_; }
   // How they are to stand after such an interval. May try.
   QueueStanding After(const Interval& interval, Clock::time_point now);
-  // Of the last trial; empty: there was none.
+  // What the last trial found; empty if there was none.
   const std::string& figures() const { return figures_; }
 
  private:

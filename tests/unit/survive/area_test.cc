@@ -435,7 +435,7 @@ TEST_F(UsedAreaTest, ADetourComesBackToWhereItBegan) {
       ASSERT_NE(area_->Pending(5), nullptr) << "it would be lost with us";
       EXPECT_EQ(area_->Pending(5)->result, -3);
       EXPECT_TRUE(Area::CountedBy(*Area::OfThread()).empty());
-      EXPECT_EQ(CallOnce(8).calls, 0) << "its steps begin anew";
+      EXPECT_EQ(CallOnce(8).calls, 0) << "its steps begin again";
     }
     EXPECT_EQ(now().unique, 5u);
     EXPECT_EQ(now().done, 2u);
