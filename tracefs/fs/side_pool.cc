@@ -37,7 +37,7 @@ Status SidePool::Start() {
   struct sigaction action {};
   action.sa_handler = [](int) {};  // no SA_RESTART: the call is to end
   ::sigaction(InterruptSignal(), &action, nullptr);
-  return StartThread(
+  const Status started = StartThread(
       "tracefs-side",
       [this] {
         // The pool's threads have its mask.
@@ -48,6 +48,13 @@ Status SidePool::Start() {
         Manage();
       },
       &manager_);
+  if (!started.ok()) return started;
+  std::unique_lock lock(mu_);
+  ended_.wait(lock, [this] { return ready_; });
+  if (threads_ > 0) return Status::Ok();
+  lock.unlock();
+  Stop(Milliseconds(0));
+  return Status::System(EAGAIN, "a thread for requests that wait");
 }
 
 uint64_t SidePool::refused() const {
@@ -63,10 +70,11 @@ bool SidePool::HasOneSince(Milliseconds time) const {
       [&](const Running& running) { return now - running.since >= time; });
 }
 
-bool SidePool::TakeLocked(const std::shared_ptr<SideTask>& task,
+bool SidePool::TakeLocked(const std::shared_ptr<SideTask>& task, bool insist,
                           Worker** worker) {
   const uint32_t uid = task->uid();
   *worker = nullptr;
+  if (is_short_ && idle_.empty() && !insist) return false;
   if (!aside_.contains(uid) && shares_.Take(uid)) {
     if (idle_.empty()) {
       queue_.push_back(task);
@@ -113,7 +121,7 @@ SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
   const uint32_t uid = task->uid();
   Worker* worker = nullptr;
   std::unique_lock lock(mu_);
-  bool taken = !stopping_ && TakeLocked(task, &worker);
+  bool taken = !stopping_ && TakeLocked(task, insist, &worker);
   if (!taken && !insist) return Taken::kFull;
   const Clock::time_point end = Clock::now() + limits_.patience;
   while (!taken && !stopping_ && !stuck_.contains(uid)) {
@@ -129,7 +137,7 @@ SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
     } else {
       ended_.wait_for(lock, kTick);
     }
-    taken = !stopping_ && TakeLocked(task, &worker);
+    taken = !stopping_ && TakeLocked(task, insist, &worker);
   }
   if (!taken) {
     ++refused_;
@@ -160,10 +168,8 @@ std::list<SidePool::Running>::iterator SidePool::Began(
   return running_.begin();
 }
 
-// Waits for something to do; false: to end.
-bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
-  idle_.push_back(&self);
-  lock.unlock();
+// Whether it was woken up within that time.
+bool SidePool::AwaitWork(Worker& self) const {
   timespec end;
   ::clock_gettime(CLOCK_MONOTONIC, &end);
   const auto ns = std::chrono::nanoseconds(limits_.idle).count() + end.tv_nsec;
@@ -173,18 +179,24 @@ bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
   do {
     rc = ::sem_clockwait(&self.wake, CLOCK_MONOTONIC, &end);
   } while (rc != 0 && errno == EINTR);
-  if (rc == 0) {
-    // The sanitizer does not know sem_clockwait.
-    TsanAcquire(&self.wake);
-    return self.work.has_value();
+  // The sanitizer does not know sem_clockwait.
+  if (rc == 0) TsanAcquire(&self.wake);
+  return rc == 0;
+}
+
+// Waits for something to do; false: to end. The last thread stays.
+bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
+  idle_.push_back(&self);
+  for (;;) {
+    lock.unlock();
+    if (AwaitWork(self)) return self.work.has_value();
+    lock.lock();
+    const auto at = std::find(idle_.begin(), idle_.end(), &self);
+    if (at != idle_.end() && threads_ > 1) {
+      idle_.erase(at);
+      return false;
+    }
   }
-  lock.lock();
-  if (std::erase(idle_, &self) != 0) return false;
-  // There was something after all.
-  lock.unlock();
-  while (::sem_wait(&self.wake) != 0) {
-  }
-  return self.work.has_value();
 }
 
 void SidePool::Work() {
@@ -266,11 +278,7 @@ void SidePool::MakeThreads(std::unique_lock<std::mutex>& lock) {
   ::pthread_attr_destroy(&attributes);
   lock.lock();
   threads_ -= failed;
-  // Not even one: try again in a moment.
-  if (failed > 0 && threads_ == 0) {
-    wanted_ = 1;
-    manage_.wait_for(lock, kTick);
-  }
+  is_short_ = failed > 0;
 }
 
 // A signal that comes just before the call is lost, so it is sent again and
@@ -341,19 +349,26 @@ void SidePool::EndAsideOfTheDying(std::unique_lock<std::mutex>& lock) {
 
 void SidePool::Manage() {
   std::unique_lock lock(mu_);
+  wanted_ = 1;
+  MakeThreads(lock);
+  ready_ = true;
+  ended_.notify_all();
   while (!stopping_) {
-    if (wanted_ > 0) {
-      MakeThreads(lock);
-    } else if (attended_) {
-      began_ = false;
-      manage_.wait_for(lock, kTick);
+    if (wanted_ > 0) MakeThreads(lock);
+    if (stopping_ || wanted_ > 0) continue;
+    if (!attended_ && !is_short_) {
+      manage_.wait(lock);
+      continue;
+    }
+    began_ = false;
+    manage_.wait_for(lock, kTick);
+    if (attended_) {
       Attend(lock);
       EndAsideOfTheDying(lock);
-      // Not again for each of many short ones.
-      attended_ = began_ || !running_.empty() || aside_shares_.used() != 0;
-    } else {
-      manage_.wait(lock);
     }
+    // Not again for each of many short ones.
+    attended_ = began_ || !running_.empty() || aside_shares_.used() != 0;
+    if (is_short_) wanted_ = std::max(wanted_, 1);
   }
 }
 

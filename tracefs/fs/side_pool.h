@@ -17,7 +17,10 @@
 // that was put aside is answered, and never begins.
 //
 // Threads: any. They are made by one of the pool's own, which is made by Start:
-// changes to the thread of a request (ids, processor) are not inherited.
+// changes to the thread of a request (ids, processor) are not inherited. One is
+// there from the start and stays, so that whatever was taken is served by
+// somebody, also when no more can be made. Meanwhile nothing is taken that can
+// be served where it was read.
 #pragma once
 
 #include <pthread.h>
@@ -92,7 +95,8 @@ class SidePool {
   SidePool(const SidePool&) = delete;
   SidePool& operator=(const SidePool&) = delete;
 
-  // Before the first task, by a thread that serves no requests.
+  // Before the first task, by a thread that serves no requests. kSystem if
+  // there can be no thread.
   Status Start();
   bool started() const { return manager_.joinable(); }
 
@@ -154,9 +158,11 @@ class SidePool {
     std::optional<std::list<Running>::iterator> work;  // none: it is to end
   };
   // False: not taken. Sets the worker that is to be woken for it, or null.
-  bool TakeLocked(const std::shared_ptr<SideTask>& task, Worker** worker);
+  bool TakeLocked(const std::shared_ptr<SideTask>& task, bool insist,
+                  Worker** worker);
   std::list<Running>::iterator Began(std::shared_ptr<SideTask> task,
                                      pthread_t thread);
+  bool AwaitWork(Worker& self) const;
   bool Rest(std::unique_lock<std::mutex>& lock, Worker& self);
   std::shared_ptr<SideTask> TakeAsideOut(uint32_t uid, Asides& tasks,
                                          Asides::iterator at);
@@ -184,6 +190,8 @@ class SidePool {
   int threads_ = 0;
   std::vector<Worker*> idle_;  // the last one that came is the first to go
   int wanted_ = 0;             // threads to be made
+  bool is_short_ = false;      // the last one could not be made
+  bool ready_ = false;         // the first one was made, or could not be
   bool attended_ = false;      // what runs is looked after
   bool began_ = false;         // something did since it was last
   bool stopping_ = false;

@@ -1,6 +1,8 @@
 #include "tracefs/fs/side_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -83,6 +85,29 @@ class Call {
  private:
   int pipe_[2];
 };
+
+// How many threads this process may make from now on: none, or as many as it
+// could before.
+void LetMakeThreads(bool yes) {
+  rlimit limit;
+  ::getrlimit(RLIMIT_NPROC, &limit);
+  limit.rlim_cur = yes ? limit.rlim_max : 0;
+  ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
+// Runs `body` in a child that root's freedom from limits does not hold for. 0
+// if it returns true.
+int StatusOfAUser(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(77);
+    ::_exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status)
+             ? WEXITSTATUS(status)
+             : -1;
+}
 
 class SidePoolTest : public testing::Test {
  protected:
@@ -402,6 +427,68 @@ TEST_F(SidePoolTest, ThreadsEndWhenThereIsNothingToDo) {
     std::this_thread::sleep_for(60ms);
   }
   EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, WithoutMoreThreadsWhatWasTakenIsServedByTheFirst) {
+  const int status = StatusOfAUser([] {
+    SidePool pool({});
+    if (!pool.Start().ok()) return false;
+    LetMakeThreads(false);
+    std::atomic<int> done{0};
+    for (int i = 0; i < 20; ++i) {
+      if (!Submitted(pool, MakeTask(kUser, [&] { ++done; }))) return false;
+    }
+    return Eventually([&] { return done == 20; }) && pool.Stop(5s);
+  });
+  if (status == 77) GTEST_SKIP() << "the user cannot be changed";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SidePoolTest, WithoutMoreThreadsWhatNeedNotBeTakenIsNot) {
+  const int status = StatusOfAUser([this] {
+    SidePool pool({});
+    if (!pool.Start().ok()) return false;
+    LetMakeThreads(false);
+    if (!Submitted(pool, Hanging(kUser))) return false;
+    const auto taken = [&] {
+      return pool.Submit(Hanging(kUser), nullptr, /*insist=*/false);
+    };
+    // The first one is before anybody knows.
+    if (taken() != SidePool::Taken::kYes) return false;
+    std::this_thread::sleep_for(200ms);
+    if (taken() != SidePool::Taken::kFull) return false;
+    LetMakeThreads(true);
+    const bool again =
+        Eventually([&] { return taken() == SidePool::Taken::kYes; });
+    Open();
+    return again && pool.Stop(5s);
+  });
+  if (status == 77) GTEST_SKIP() << "the user cannot be changed";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SidePoolTest, AThreadIsLeftHoweverLongThereIsNothingToDo) {
+  const int status = StatusOfAUser([] {
+    SidePool pool({.idle = 20ms});
+    if (!pool.Start().ok()) return false;
+    std::this_thread::sleep_for(200ms);
+    LetMakeThreads(false);
+    std::atomic<bool> done{false};
+    return Submitted(pool, MakeTask(kUser, [&] { done = true; })) &&
+           Eventually([&] { return done.load(); }) && pool.Stop(5s);
+  });
+  if (status == 77) GTEST_SKIP() << "the user cannot be changed";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SidePoolTest, WithoutAnyThreadItDoesNotStart) {
+  const int status = StatusOfAUser([] {
+    LetMakeThreads(false);
+    SidePool pool({});
+    return pool.Start().error() == EAGAIN;
+  });
+  if (status == 77) GTEST_SKIP() << "the user cannot be changed";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
