@@ -79,10 +79,11 @@ struct FileSystemOptions {
   uint32_t max_read = 0;
   // Let the kernel read and write by itself what is not recorded (needs root).
   bool passthrough = true;
-  // Requests that may wait for the store at a time, and for such a wait
-  // (side_pool.h).
+  // Requests that may wait for the store at a time, and for such a wait, these
+  // with how much data (side_pool.h).
   int max_waiting = 192;
   int max_aside = 0;
+  size_t waiting_bytes = size_t{128} << 20;
 };
 
 struct Keeping;  // keep_before.h
@@ -366,7 +367,8 @@ class FileSystem final : public EventResolver,
         open_files_(options.max_open_files, options.open_files_for_root),
         side_pool_({.tasks = options.max_waiting,
                     .for_root = options.max_waiting / 8,
-                    .aside = options.max_aside}) {}
+                    .aside = options.max_aside,
+                    .aside_bytes = options.waiting_bytes}) {}
 
   void FinishForget(survive::WorkSlot& slot);
 

@@ -8,8 +8,9 @@
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/mount/kernel_promises.h"
 #include "tracefs/mount/options.h"
-#include "tracefs/mount/queue_memory.h"
+#include "tracefs/mount/request_memory.h"
 #include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {
@@ -157,6 +158,21 @@ ExplainedChoice Queues(const TransportChoice& transport) {
   return choice;
 }
 
+ExplainedChoice Memory(const TransportChoice& transport) {
+  ExplainedChoice choice;
+  choice.subject = "memory of requests";
+  choice.choice =
+      "1 MiB or less for each of " + std::to_string(transport.readers) +
+      " threads that read, " + std::to_string(transport.max_waiting) +
+      " that serve what waits, and " + SizeText(transport.waiting_bytes) +
+      " for what waits for these";
+  choice.why = (transport.machine.limited ? "the limit of its control group: "
+                                          : "the machine's memory: ") +
+               SizeText(transport.machine.memory_bytes);
+  choice.for_good = true;
+  return choice;
+}
+
 ExplainedChoice Survival(const FileSystem& fs) {
   ExplainedChoice choice;
   choice.subject = "death of the daemon";
@@ -209,6 +225,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   first.why = transport.why;
   first.for_good = true;
   if (transport.uring) all.push_back(Queues(transport));
+  all.push_back(Memory(transport));
   all.push_back(Survival(fs));
   ExplainedChoice& threads = all.emplace_back();
   threads.subject = "queue threads";

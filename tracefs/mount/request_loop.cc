@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -113,10 +114,12 @@ struct RequestLoop::Reader {
   std::atomic<Reading> reading{Reading::kNo};
 };
 
-RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs, Refused refused)
+RequestLoop::RequestLoop(fuse_session* session, FileSystem& fs, int readers,
+                         Refused refused)
     : session_(session),
       fs_(fs),
       refused_(std::move(refused)),
+      most_readers_(std::min(static_cast<size_t>(readers), Area::kReaders)),
       area_(*fs.area()),
       device_(fuse_session_fd(session)) {
   struct sigaction nothing {};
@@ -405,7 +408,7 @@ void RequestLoop::Run(Reader& reader) {
 
 void RequestLoop::StartReader() {
   const std::lock_guard lock(mu_);
-  if (readers_.size() == Area::kReaders || fuse_session_exited(session_) != 0) {
+  if (readers_.size() == most_readers_ || fuse_session_exited(session_) != 0) {
     return;
   }
   Reader& reader = readers_.emplace_back();

@@ -37,8 +37,9 @@ class RequestLoop {
   using Refused =
       std::function<void(const std::string& request, const std::string& file)>;
 
-  // `area` of `fs`. All outlive this.
-  RequestLoop(fuse_session* session, FileSystem& fs, Refused refused);
+  // `area` of `fs`; `readers`: threads that read, at most. All outlive this.
+  RequestLoop(fuse_session* session, FileSystem& fs, int readers,
+              Refused refused);
   ~RequestLoop();
   RequestLoop(const RequestLoop&) = delete;
   RequestLoop& operator=(const RequestLoop&) = delete;
@@ -82,6 +83,7 @@ class RequestLoop {
   fuse_session* const session_;
   FileSystem& fs_;
   const Refused refused_;
+  const size_t most_readers_;
   survive::Area& area_;
   const int device_;
   std::mutex mu_;  // guards what follows

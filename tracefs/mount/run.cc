@@ -103,6 +103,7 @@ Status MountRun::Prepare() {
   if (feed_ == nullptr) service_ = ServiceManager::FromEnvironment();
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
+  KeepLittleMemory(SizeOfMachine());
   if (options_.survive) survive::ProtectFromOomKiller();
   if (Status s = DropAlways(); !s.ok()) return s;
   return OpenProcFolders();
@@ -248,7 +249,9 @@ Status MountRun::ChooseHowToServe() {
 
 Status MountRun::ChooseThreads() {
   // With the threads that read, fewer than there are slots.
-  if (options_.survive) transport_.max_waiting = 128;
+  if (options_.survive) {
+    transport_.max_waiting = std::min(transport_.max_waiting, 128);
+  }
   queue_threads_ =
       std::make_unique<QueueThreads>(options_.queue_threads, transport_.uring);
   if (queue_threads_->refusal().empty()) return Status::Ok();
@@ -269,7 +272,8 @@ Status MountRun::MakeFileSystem() {
        .whole_file_system = whole_file_system_,
        .max_read = max_read_,
        .max_waiting = transport_.max_waiting,
-       .max_aside = transport_.max_aside},
+       .max_aside = transport_.max_aside,
+       .waiting_bytes = transport_.waiting_bytes},
       std::move(source_.fd), pipeline_, names_, *processes_);
   if (!fs.ok()) return fs.status();
   fs_ = *std::move(fs);

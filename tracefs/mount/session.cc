@@ -25,12 +25,6 @@
 namespace tracefs {
 namespace {
 
-// Over /dev/fuse as many requests may wait for a disk at a time. Idle workers
-// cost nothing but their stacks.
-constexpr int kWorkers = 32;
-// Beside io_uring they serve the first requests and FORGETs: no more than that
-// needs, because FORGETs should accumulate (tracefs/fs/lookup.cc).
-constexpr int kWorkersBesideRings = 2;
 constexpr int kSecondsAfterSignal = 10;
 // Where some wait for a store that does not answer.
 constexpr int kSecondsWhereItHangs = 2;
@@ -184,7 +178,7 @@ Status Session::MakeSession(const MountOptions& options,
                                            "subtype=tracefs",
                                            "fsname=" + Escaped(options.source)};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
-  uring_ = transport.uring;
+  readers_ = transport.readers;
   if (transport.uring) {
     fuse_options.push_back("io_uring");
     fuse_options.push_back("io_uring_q_depth=" +
@@ -337,8 +331,7 @@ Status Session::Begin() {
 int Session::ServeByLibfuse() {
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 0);
-  fuse_loop_cfg_set_max_threads(config,
-                                uring_ ? kWorkersBesideRings : kWorkers);
+  fuse_loop_cfg_set_max_threads(config, readers_);
   const int rc = fuse_session_loop_mt(session_, config);
   fuse_loop_cfg_destroy(config);
   return rc;

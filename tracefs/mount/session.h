@@ -59,7 +59,8 @@ class Session {
   // Before Begin: the mount is to survive this daemon, which takes the place of
   // a dead one if `takes_over`. `refused`: as RequestLoop has it.
   void Survive(FileSystem& fs, bool takes_over, RequestLoop::Refused refused) {
-    loop_ = std::make_unique<RequestLoop>(session_, fs, std::move(refused));
+    loop_ = std::make_unique<RequestLoop>(session_, fs, readers_,
+                                          std::move(refused));
     takes_over_ = takes_over;
   }
 
@@ -137,7 +138,7 @@ class Session {
   bool replaces_ = false;
   std::unique_ptr<RequestLoop> loop_;  // null: libfuse's
   bool takes_over_ = false;
-  bool uring_ = false;  // requests come through rings, if the kernel agrees
+  int readers_ = 1;
   std::function<void()> on_hang_up_;
   std::function<void()> on_each_second_;
   std::atomic<bool> signalled_{false};

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <utility>
 
-#include "tracefs/mount/queue_memory.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 
@@ -29,11 +29,25 @@ std::string UringObstacle() {
 
 namespace {
 
-TransportChoice Uring(std::string why) {
+// Over either.
+TransportChoice Within(const MachineSize& machine, std::string why) {
+  const RequestLimits limits = RequestLimitsIn(machine.memory_bytes);
   TransportChoice choice;
-  choice.uring = true;
+  choice.machine = machine;
   choice.why = std::move(why);
-  choice.queue_depth = QueueDepth(SizeOfMachine());
+  choice.readers = limits.readers;
+  choice.max_waiting = limits.aside_at_work;
+  choice.waiting_bytes = limits.waiting_bytes;
+  return choice;
+}
+
+TransportChoice Uring(const MachineSize& machine, std::string why) {
+  TransportChoice choice = Within(machine, std::move(why));
+  choice.uring = true;
+  // They serve the first requests and FORGETs: no more than that needs, because
+  // FORGETs should accumulate (tracefs/fs/lookup.cc).
+  choice.readers = 2;
+  choice.queue_depth = QueueDepth(machine);
   // A quarter of each queue stays free, even if all requests come by the same
   // one.
   const int most = choice.queue_depth * 3 / 4;
@@ -42,18 +56,13 @@ TransportChoice Uring(std::string why) {
   return choice;
 }
 
-TransportChoice Device(std::string why) {
-  TransportChoice choice;
-  choice.why = std::move(why);
-  return choice;
-}
-
 }  // namespace
 
 Result<TransportChoice> ChooseTransport(KernelTransport wanted,
                                         const TransportFacts& facts,
-                                        const std::string& obstacle) {
-  if (wanted == KernelTransport::kDev) return Device("as asked for");
+                                        const std::string& obstacle,
+                                        const MachineSize& machine) {
+  if (wanted == KernelTransport::kDev) return Within(machine, "as asked for");
   // A waiter for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).
   constexpr char kLocks[] = "a filter names lock operations";
@@ -65,17 +74,26 @@ Result<TransportChoice> ChooseTransport(KernelTransport wanted,
       return Status::Invalid(std::string("--transport uring: ") + kLocks +
                              ", which needs --transport dev");
     }
-    return Uring("as asked for");
+    return Uring(machine, "as asked for");
   }
-  if (!obstacle.empty()) return Device(obstacle);
-  if (facts.forwards_locks) return Device(kLocks);
+  if (!obstacle.empty()) return Within(machine, obstacle);
+  if (facts.forwards_locks) return Within(machine, kLocks);
+  const QueueMemory queues = MemoryOfQueues(QueueDepth(machine));
+  const uint64_t together =
+      queues.bytes_at_most * static_cast<uint64_t>(queues.queues);
+  if (together > machine.memory_bytes / 4) {
+    return Within(machine, "queues of io_uring may come to take " +
+                               SizeText(together) + " of " +
+                               SizeText(machine.memory_bytes) + " of memory");
+  }
   const TrialFigures& trips = facts.round_trips;
   if (trips.uring_loses()) {
-    return Device("io_uring is the slower one here: " + trips.ToString());
+    return Within(machine,
+                  "io_uring is the slower one here: " + trips.ToString());
   }
   const std::string figures = trips.ToString();
-  return Uring("fewer switches for each request" +
-               (figures.empty() ? "" : ": " + figures));
+  return Uring(machine, "fewer switches for each request" +
+                            (figures.empty() ? "" : ": " + figures));
 }
 
 }  // namespace tracefs

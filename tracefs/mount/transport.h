@@ -2,10 +2,12 @@
 // /dev/fuse.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "tracefs/base/status.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/request_memory.h"
 #include "tracefs/mount/transport_trial.h"
 
 namespace tracefs {
@@ -21,11 +23,15 @@ struct TransportChoice {
   // Requests that a queue of io_uring can hold; the kernel holds back those
   // beyond, whoever sent them.
   int queue_depth = 0;
+  // Threads that read requests from /dev/fuse.
+  int readers = 32;
   // How many may be made in threads of their own at a time, and how many more
-  // may wait for one (fs/side_pool.h).
+  // may wait for one, with how much data (fs/side_pool.h).
   int max_waiting = 256;
   int max_aside = 4096;
-  std::string why;  // for `explain` and the trace header
+  size_t waiting_bytes = size_t{128} << 20;
+  MachineSize machine;  // which these numbers are for
+  std::string why;      // for `explain` and the trace header
 };
 
 // Why FUSE over io_uring cannot be used on this machine; "" = it can.
@@ -34,6 +40,7 @@ std::string UringObstacle();
 // kSystem or kInvalid if `wanted` is uring and that is impossible.
 Result<TransportChoice> ChooseTransport(
     KernelTransport wanted, const TransportFacts& facts,
-    const std::string& obstacle = UringObstacle());
+    const std::string& obstacle = UringObstacle(),
+    const MachineSize& machine = SizeOfMachine());
 
 }  // namespace tracefs

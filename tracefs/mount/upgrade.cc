@@ -235,6 +235,7 @@ Status MountRun::InheritProcess() {
   const Inheritance& left = *inherited_;
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
+  KeepLittleMemory(SizeOfMachine());
   survive::RememberOomScore(left.Text("oom_score"));
   if (Status s = DropAlways(); !s.ok()) return s;
   Result<UniqueFd> keeper = Inherited("watchdog");

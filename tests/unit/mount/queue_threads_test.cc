@@ -1,17 +1,12 @@
-// When a mount measures again how its queue threads do best, and what its
-// queues may take up.
+// When a mount measures again how its queue threads do best.
 #include "tracefs/mount/queue_threads.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-#include "tracefs/mount/queue_memory.h"
-
 namespace tracefs {
 namespace {
-
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 RunDelay Waits(uint64_t us_each, uint64_t runs = 1000) {
   return {us_each * 1000 * runs, runs};
@@ -65,31 +60,6 @@ TEST(QueueThreadsTest, WhatWasMeasuredIsTold) {
       << threads.Why();
   EXPECT_FALSE(threads.Choice().empty());
   EXPECT_TRUE(threads.refusal().empty());
-}
-
-TEST(QueueDepthTest, OfManyProcessorsIsBoundByAddressSpace) {
-  EXPECT_EQ(QueueDepth({.processors = 64, .memory_bytes = 1024 * kGiB}), 256);
-  EXPECT_EQ(QueueDepth({.processors = 1024, .memory_bytes = 8192 * kGiB}), 16);
-}
-
-TEST(QueueDepthTest, TakesAnEighthOfTheMemoryAtMost) {
-  for (const int processors : {1, 2, 8, 64}) {
-    for (const uint64_t gib : {4, 16, 64, 256}) {
-      const int depth =
-          QueueDepth({.processors = processors, .memory_bytes = gib * kGiB});
-      EXPECT_GE(depth, 16);
-      EXPECT_LE(depth, 1024);
-      if (depth > 16) {
-        EXPECT_LE(MemoryOfQueues(depth).bytes_at_most *
-                      static_cast<uint64_t>(processors),
-                  gib * kGiB / 8);
-      }
-    }
-  }
-}
-
-TEST(QueueDepthTest, IsNeverNone) {
-  EXPECT_EQ(QueueDepth({.processors = 2, .memory_bytes = 0}), 16);
 }
 
 }  // namespace
