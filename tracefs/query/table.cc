@@ -122,8 +122,11 @@ void Choose(const std::vector<size_t>& chosen, Table* table) {
 Status ArrangeRows(const Arrangement& how, Table* table) {
   std::vector<uint32_t> order;
   const size_t had = table->size();
-  const size_t most = std::min(
-      {had, how.top == 0 ? had : how.top, how.limit == 0 ? had : how.limit});
+  // One row alone takes up no more than the sum that would stand for it.
+  const bool all = how.top == 0 || (had == how.top + 1 && !table->other);
+  const size_t top = all ? had : how.top;
+  const size_t most =
+      std::min({had, top, how.limit == 0 ? had : how.limit});
   if (!how.sort.empty()) {
     const bool ascending = how.sort.starts_with('-');
     const std::string_view name =
@@ -135,8 +138,7 @@ Status ArrangeRows(const Arrangement& how, Table* table) {
     order.resize(had);
     std::iota(order.begin(), order.end(), 0);
   }
-  const bool limited =
-      how.limit != 0 && how.limit < std::min(had, how.top == 0 ? had : how.top);
+  const bool limited = how.limit != 0 && how.limit < std::min(had, top);
   if (most == had && table->source != nullptr) {
     table->source = std::make_shared<ArrangedRows>(
         std::move(table->source), std::move(order), std::vector<size_t>());

@@ -86,7 +86,8 @@ struct Table {
 // How rows are chosen.
 struct Arrangement {
   std::string sort = {};  // a column; "": as they are. "-C": smallest first
-  // Rows beyond that many go into `other`; 0: all are shown.
+  // Rows beyond that many go into `other`, if they are two or more; 0: all are
+  // shown.
   size_t top = 0;
   // Rows beyond that many are left out, and `other` with them; 0: none.
   size_t limit = 0;

@@ -160,6 +160,23 @@ TEST(TableSortTest, WhatIsCutIsOtherSoThatTotalsAddUp) {
   EXPECT_EQ(sum, total);
 }
 
+// A sum of one row would say less of it, and take up as much room.
+TEST(TableSortTest, ARowThatWouldBeOtherAloneIsShown) {
+  Table table = MadeUp(13, 5);
+  ASSERT_TRUE(Arrange({.sort = "count", .top = 12}, &table).ok());
+  EXPECT_EQ(table.rows.size(), 13u);
+  EXPECT_FALSE(table.other);
+}
+
+TEST(TableSortTest, ARowThatComesToWhatWasOtherBeforeIsNotShown) {
+  Table table = MadeUp(13, 5);
+  table.other = Row(table.columns.size());
+  ASSERT_TRUE(Arrange({.sort = "count", .top = 12}, &table).ok());
+  EXPECT_EQ(table.rows.size(), 12u);
+  ASSERT_TRUE(table.other);
+  EXPECT_EQ((*table.other)[0].text, "other(1 and more)");
+}
+
 TEST(TableSortTest, AColumnThatIsNotThereIsToldWithTheNearestOne) {
   Table table = MadeUp(3, 1);
   const Status status = Arrange({.sort = "cuont"}, &table);
