@@ -27,13 +27,21 @@ struct Checked {
     unknown_files = builder.unknown_files();
     from_trace = true;
   }
-  // A trace, when it was read. After Add.
-  void Add(const format::TraceContext& trace) {
+  // A trace, when it was read. After Add. One that is still being written, and
+  // was read in between, is not `complete`: nothing is wrong with its end.
+  void Add(const format::TraceContext& trace, bool complete = true) {
     if (visibility.empty()) {
       visibility = trace.description.header.Get("visibility");
     }
     header.lost += trace.stats.lost_events;
-    damaged |= trace.stats.Bad();
+    if (complete) {
+      damaged |= trace.stats.Bad();
+      return;
+    }
+    format::ReadStats before_end = trace.stats;
+    before_end.cut_bytes = 0;
+    before_end.ended = false;
+    damaged |= before_end.Bad();
   }
 };
 

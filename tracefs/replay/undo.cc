@@ -36,6 +36,14 @@ bool Changes(const Action& a) {
   return IsAmong<38, Op::setxattr_, Op::removexattr_, Op::fallocate_>(a.op);
 }
 
+// Whether the store notes a time of it with a file (st_ctim).
+bool IsNotedBelow(const Action& a) {
+  return IsAmong<38, Op::setattr_, Op::symlink_, Op::mknod_, Op::mkdir_,
+                 Op::unlink_, Op::rmdir_, Op::rename_, Op::link_, Op::create_,
+                 Op::tmpfile_, Op::open_, Op::write_, Op::setxattr_,
+                 Op::removexattr_, Op::fallocate_, Op::copy_file_range_>(a.op);
+}
+
 uint64_t ChangedFile(const Action& a) {
   return a.op == Op::copy_file_range_ ? a.file_out : a.file;
 }
@@ -177,7 +185,17 @@ void UndoRecorder::NoteOthers(const Action& a) {
   if (Changes(a)) record_.others[ChangedFile(a)] = a.sequence;
 }
 
+void UndoRecorder::NoteTime(const Action& a) {
+  if (a.sequence == 0 || !IsNotedBelow(a)) return;
+  for (const uint64_t file : {a.file, a.file_out}) {
+    if (file == kNoFile) continue;
+    uint64_t& last = record_.touched[file];
+    last = std::max(last, a.begin_ns + a.duration_ns);
+  }
+}
+
 Status UndoRecorder::Before(const Action& a) {
+  NoteTime(a);
   if (a.error != 0) return {};
   record_.keeps |= a.Has(kWasKept);
   if (a.sequence == 0) {

@@ -37,6 +37,9 @@ struct UndoRecord {
   UndoNames names;                // in the end
   // When others changed a file for the last time.
   std::unordered_map<uint64_t, uint64_t> others;
+  // When any operation of the plan that gives a file another time of change had
+  // ended for the last time, in ns since the first one.
+  std::unordered_map<uint64_t, uint64_t> touched;
   // Files that operations to be undone have made.
   std::unordered_set<uint64_t> made;
   // Files whose mode or owner was changed after the trace.
@@ -72,6 +75,7 @@ class UndoRecorder {
   uint64_t DirOf(uint32_t slot) const;
   File Open(const Action& action) const;
   void NoteOthers(const Action& action);
+  void NoteTime(const Action& action);
   void Follow(const Action& action);
   Status Undo(const Action& action);
   Status UndoRename(const Action& action);

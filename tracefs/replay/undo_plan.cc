@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/file_checksum.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/hole_budget.h"
@@ -175,6 +176,7 @@ class Survey {
     if (!S_ISDIR(then.st_mode) && then.st_nlink != now.st_nlink) return false;
     if (!S_ISREG(then.st_mode)) return true;
     if (then.st_size != now.st_size) return false;
+    if (target_.told_by_ns != 0) return IsToldOf(file, now);
     const auto at = target_.expected.find(path);
     const bool known =
         at != target_.expected.end() && at->second.Knows(TreeEntry::kAllBytes);
@@ -190,6 +192,19 @@ class Survey {
     const UniqueFd a = OpenAt(target_.scratch, path, O_RDONLY | O_NONBLOCK);
     const UniqueFd b = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
     return a && b && SameBytes(a.get(), b.get());
+  }
+
+  // Whether the last change of a file is one that the trace tells, which is
+  // still being written. Times of its operations are counted from its begin, by
+  // a clock that is adjusted by half a thousandth at most.
+  bool IsToldOf(uint64_t file, const struct stat& now) const {
+    constexpr uint64_t kInaccuracyNs = 5'000'000;
+    const auto last = record_.touched.find(file);
+    if (last == record_.touched.end()) return false;
+    const uint64_t changed = NsOf(now.st_ctim);
+    return changed <= target_.told_by_ns &&
+           changed <= target_.first_real_ns + last->second +
+                          last->second / 2000 + kInaccuracyNs;
   }
 
   // The attribute must have the value that the trace left.

@@ -19,6 +19,12 @@ struct UndoTarget {
   Grants grants;  // what steps may give
   // What the plan expects in the end (digest.h).
   std::map<std::string, TreeEntry> expected;
+  // Of a trace that is still being written, which tells all that had ended by
+  // then, in ns since the epoch, and does not tell what files hold in its end:
+  // what changed in `root` later than that, or later than any operation of the
+  // plan, is not as the trace has left it. 0: the trace is complete.
+  uint64_t told_by_ns = 0;
+  uint64_t first_real_ns = 0;  // when the plan begins, likewise
 };
 
 // The groups in the order in which they are to be done, with paths, or why not.

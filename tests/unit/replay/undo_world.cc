@@ -309,6 +309,8 @@ std::vector<std::string> UndoWorld::Decide() {
   target.scratch = scratch_tree_->root();
   target.grants = grants_;
   target.expected = expected_;
+  target.told_by_ns = told_by_ns_;
+  target.first_real_ns = first_real_ns_;
   for (const auto& [name, text] : Listing(scratch_)) {
     if (expected_.contains(name)) continue;
     struct stat st;

@@ -187,11 +187,11 @@ Status ReadTiming(const CommandLine& given, replay::PlayOptions* play) {
 }
 
 Status ReadPoint(const CommandLine& given, const char* option,
-                 std::optional<TracePoint>* point) {
+                 std::optional<replay::TracePoint>* point) {
   if (!given.Has(option)) return {};
   const Text text = given.Text(option);
   if (const std::optional<uint64_t> number = ParseUnsigned(text)) {
-    *point = TracePoint{.sequence = number};
+    *point = replay::TracePoint{.sequence = number};
     return {};
   }
   const Result<TimeSpec> time =
@@ -206,7 +206,7 @@ Status ReadPoint(const CommandLine& given, const char* option,
                            "before a replay has read it; write +5s (from its "
                            "begin), a time, or the number of an operation");
   }
-  *point = TracePoint{.time = *time};
+  *point = replay::TracePoint{.time = *time};
   return {};
 }
 

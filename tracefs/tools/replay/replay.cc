@@ -16,17 +16,18 @@
 #include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/replay/check.h"
+#include "tracefs/replay/compile.h"
 #include "tracefs/replay/digest.h"
+#include "tracefs/replay/interruption.h"
 #include "tracefs/replay/open_beneath.h"
+#include "tracefs/replay/prepare.h"
+#include "tracefs/replay/undo_run.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/tools/replay/compile.h"
-#include "tracefs/tools/replay/interruption.h"
 #include "tracefs/tools/replay/main.h"
-#include "tracefs/tools/replay/prepare.h"
 #include "tracefs/tools/replay/report.h"
 #include "tracefs/tools/replay/stepper.h"
-#include "tracefs/tools/replay/undo.h"
 #include "tracefs/tools/replay/workplace.h"
 
 namespace tracefs {
@@ -93,11 +94,16 @@ class Run {
     if (!root.ok()) return root.status();
     if (Status s = CheckRoom(); !s.ok()) return s;
     interruption_.emplace();
-    Result<UndoPlan> plan =
-        PlanUndo(options_, compiled_, root->get(), &*interruption_);
+    const replay::UndoOptions how = {.root = options_.root,
+                                     .target = options_.target,
+                                     .kept = options_.kept,
+                                     .json = options_.json,
+                                     .apply = options_.apply};
+    Result<replay::UndoPlan> plan =
+        PlanUndo(how, compiled_, root->get(), &*interruption_);
     if (!plan.ok()) return plan.status();
     const Result<uint64_t> left =
-        ShowOrApplyUndo(options_, *std::move(plan), root->get(), out_);
+        ShowOrApplyUndo(how, *plan, root->get(), out_);
     if (!left.ok()) return left.status();
     if (*left != 0) Raise(1);
     return {};
@@ -121,7 +127,11 @@ class Run {
   }
 
   Status CompileTraces() {
-    Result<Compiled> compiled = Compile(options_, options_.check);
+    Progress progress(options_.traces);
+    replay::CompileOptions how = options_;
+    how.progress = [&](uint64_t bytes) { progress.Tell(bytes); };
+    Result<replay::Compiled> compiled = Compile(how, options_.check);
+    progress.Hide();
     if (!compiled.ok()) return compiled.status();
     compiled_ = *std::move(compiled);
     err_.Append(compiled_.problems);
@@ -179,16 +189,16 @@ class Run {
                            options_.target.grants);
   }
 
-  Result<Prepared> Prepare(replay::TargetTree* tree, bool empty) {
+  Result<replay::Prepared> Prepare(replay::TargetTree* tree, bool empty) {
     const bool make = options_.prepare.value_or(empty);
-    return PrepareTree(compiled_.plan.get(), make, tree);
+    return replay::PrepareTree(compiled_.plan.get(), make, tree);
   }
 
   replay::PlayOptions PlayHow() {
     replay::PlayOptions play = options_.play;
     if (options_.until) {
-      const Bound bound =
-          BoundOf(*options_.until, compiled_.header.first_real_ns);
+      const replay::Bound bound =
+          replay::BoundOf(*options_.until, compiled_.header.first_real_ns);
       play.until_sequence = bound.sequence;
       play.until_ns = bound.ns;
     }
@@ -209,7 +219,7 @@ class Run {
     const bool empty = (*place)->was_empty();
     const auto tree =
         replay::TargetTree::Open((*place)->Tree(), compiled_.header, target_);
-    Result<Prepared> prepared = Prepare(tree.get(), empty);
+    Result<replay::Prepared> prepared = Prepare(tree.get(), empty);
     if (!prepared.ok()) return prepared.status();
     report->prepared = *std::move(prepared);
     report->made_tree = options_.prepare.value_or(empty);
@@ -220,12 +230,12 @@ class Run {
                           PlayHow());
     Status played;
     {
-      const Interruption::Watching watching(&*interruption_, &player);
+      const replay::Interruption::Watching watching(&*interruption_, &player);
       played = player.Run(&report->outcome);
     }
     report->processor_s = ProcessorSeconds() - before_s;
     report->left_out = tree->left_out();
-    if (Interruption::Happened()) return Interrupted();
+    if (replay::Interruption::Happened()) return Interrupted();
     // What was done before it failed is there to be looked at.
     if (played.ok()) played = CompareEnd(tree->root(), empty, report);
     const Status handed_over = (*place)->HandOver();
@@ -305,8 +315,8 @@ class Run {
       if (first.ok()) first = statuses[i];
     }
     // Refused before anything was done: there is nothing to tell.
-    if (!first.ok() &&
-        (reports[0].outcome.operations() == 0 || Interruption::Happened())) {
+    if (!first.ok() && (reports[0].outcome.operations() == 0 ||
+                        replay::Interruption::Happened())) {
       return first;
     }
     if (options_.prepare_only) {
@@ -367,7 +377,8 @@ class Run {
       {
         const auto tree = replay::TargetTree::Open((*place)->Tree(),
                                                    compiled_.header, target_);
-        Result<Prepared> prepared = Prepare(tree.get(), (*place)->was_empty());
+        Result<replay::Prepared> prepared =
+            Prepare(tree.get(), (*place)->was_empty());
         if (!prepared.ok()) return prepared.status();
         replay::PlayOptions play = PlayHow();
         play.before = [&](const replay::Action& a) {
@@ -375,9 +386,9 @@ class Run {
         };
         replay::Player player(compiled_.plan.get(), compiled_.header,
                               tree.get(), std::move(play));
-        const Interruption::Watching watching(&*interruption_, &player);
+        const replay::Interruption::Watching watching(&*interruption_, &player);
         const Status played = player.Run(&report.outcome);
-        if (Interruption::Happened()) return Interrupted();
+        if (replay::Interruption::Happened()) return Interrupted();
         if (!played.ok()) return played;
       }
       for (const auto& mismatch : report.outcome.mismatches) {
@@ -392,10 +403,10 @@ class Run {
   const ReplayOptions& options_;
   OutputBuffer& out_;
   OutputBuffer& err_;
-  Compiled compiled_;
+  replay::Compiled compiled_;
   replay::TargetOptions target_;
   std::mutex mutex_;
-  std::optional<Interruption> interruption_;
+  std::optional<replay::Interruption> interruption_;
   int exit_status_ = 0;
 };
 

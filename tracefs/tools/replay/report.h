@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/replay/compile.h"
 #include "tracefs/replay/outcome.h"
+#include "tracefs/replay/prepare.h"
 #include "tracefs/replay/privilege.h"
-#include "tracefs/tools/replay/compile.h"
-#include "tracefs/tools/replay/prepare.h"
+#include "tracefs/tools/replay/options.h"
 
 namespace tracefs {
 
@@ -24,9 +25,9 @@ struct EndState {
 };
 
 struct ReplayReport {
-  const Compiled* compiled = nullptr;
+  const replay::Compiled* compiled = nullptr;
   const ReplayOptions* options = nullptr;
-  Prepared prepared;
+  replay::Prepared prepared;
   replay::Outcome outcome;
   EndState end;
   bool made_tree = false;  // what was there before was made by the replay

@@ -7,7 +7,7 @@
 #include "tracefs/base/printable.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/op.h"
-#include "tracefs/tools/replay/interruption.h"
+#include "tracefs/replay/interruption.h"
 
 namespace tracefs {
 namespace {
@@ -42,7 +42,7 @@ bool Stepper::NextLine(std::string* line) {
     pollfd in = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     // The signal may come to another thread.
     const int ready = ::poll(&in, 1, kLookMs);
-    if (Interruption::Happened()) return false;
+    if (replay::Interruption::Happened()) return false;
     if (ready <= 0) continue;
     char text[256];
     const ssize_t n = ::read(STDIN_FILENO, text, sizeof text);

@@ -10,7 +10,7 @@
 #include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/target_tree.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 
 struct Prepared {
   uint64_t entries = 0;
@@ -24,10 +24,10 @@ struct Prepared {
 };
 
 // Makes what `plan` says was there before, or, if not `make`, opens it.
-Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree);
+Result<Prepared> PrepareTree(int plan, bool make, TargetTree* tree);
 
 // Calls `use` with each entry of a plan that was there before.
 Status ForEachInitial(int plan,
-                      const std::function<void(const replay::TreeEntry&)>& use);
+                      const std::function<void(const TreeEntry&)>& use);
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

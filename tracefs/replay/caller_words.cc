@@ -1,4 +1,4 @@
-#include "tracefs/tools/replay/caller_words.h"
+#include "tracefs/replay/caller_words.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include "tracefs/event/field.h"
 #include "tracefs/format/record.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 constexpr std::array kAboutCallers = {Field::kTid,  Field::kPid,  Field::kPpid,
@@ -61,4 +61,4 @@ std::string CallerWords::Missing(std::string_view text) const {
   return {};
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

@@ -1,4 +1,4 @@
-#include "tracefs/tools/replay/prepare.h"
+#include "tracefs/replay/prepare.h"
 
 #include <set>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "tracefs/replay/plan_file.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 constexpr size_t kMostErrors = 10;
@@ -20,10 +20,8 @@ void Note(const Status& status, Prepared* prepared) {
   }
 }
 
-void Check(const replay::TreeEntry& entry, replay::TargetTree& tree,
-           Prepared* prepared) {
-  if (!entry.Knows(replay::TreeEntry::kChecksum) ||
-      entry.other_parent != replay::kNoSlot) {
+void Check(const TreeEntry& entry, TargetTree& tree, Prepared* prepared) {
+  if (!entry.Knows(TreeEntry::kChecksum) || entry.other_parent != kNoSlot) {
     return;
   }
   ++prepared->checked;
@@ -37,23 +35,23 @@ void Check(const replay::TreeEntry& entry, replay::TargetTree& tree,
 
 // `only`: of files of these names in DIR; null: all.
 Status PlaceContents(int plan, const std::set<std::string>* only,
-                     replay::TargetTree* tree, Prepared* prepared) {
-  replay::PlanReader contents(plan, replay::ChunkKind::kInitialData);
+                     TargetTree* tree, Prepared* prepared) {
+  PlanReader contents(plan, ChunkKind::kInitialData);
   while (true) {
     auto chunk = contents.Next();
     if (!chunk.ok()) return chunk.status();
     if (!*chunk) return {};
     for (size_t at = 0; at < (*chunk)->size();) {
-      replay::InitialData data;
+      InitialData data;
       size_t size = 0;
-      if (Status s = replay::DecodeInitialData(ByteSpan(**chunk).subspan(at),
-                                               &data, &size);
+      if (Status s =
+              DecodeInitialData(ByteSpan(**chunk).subspan(at), &data, &size);
           !s.ok()) {
         return s;
       }
       at += size;
       if (only != nullptr &&
-          (data.parent != replay::kRootSlot || !only->contains(data.name))) {
+          (data.parent != kRootSlot || !only->contains(data.name))) {
         continue;
       }
       const Status placed = tree->PlaceData(data);
@@ -64,18 +62,18 @@ Status PlaceContents(int plan, const std::set<std::string>* only,
 
 }  // namespace
 
-Status ForEachInitial(
-    int plan, const std::function<void(const replay::TreeEntry&)>& use) {
-  replay::PlanReader entries(plan, replay::ChunkKind::kInitial);
+Status ForEachInitial(int plan,
+                      const std::function<void(const TreeEntry&)>& use) {
+  PlanReader entries(plan, ChunkKind::kInitial);
   while (true) {
     auto chunk = entries.Next();
     if (!chunk.ok()) return chunk.status();
     if (!*chunk) return {};
     for (size_t at = 0; at < (*chunk)->size();) {
-      replay::TreeEntry entry;
+      TreeEntry entry;
       size_t size = 0;
-      if (Status s = replay::DecodeEntry(ByteSpan(**chunk).subspan(at),
-                                         /*is_path=*/false, &entry, &size);
+      if (Status s = DecodeEntry(ByteSpan(**chunk).subspan(at),
+                                 /*is_path=*/false, &entry, &size);
           !s.ok()) {
         return s;
       }
@@ -85,13 +83,13 @@ Status ForEachInitial(
   }
 }
 
-Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
+Result<Prepared> PrepareTree(int plan, bool make, TargetTree* tree) {
   Prepared prepared;
   bool has_checksums = false;
   std::set<std::string> nameless;
-  const auto place = [&](const replay::TreeEntry& entry) {
-    has_checksums |= entry.Knows(replay::TreeEntry::kChecksum);
-    const bool is_nameless = entry.Knows(replay::TreeEntry::kNameless);
+  const auto place = [&](const TreeEntry& entry) {
+    has_checksums |= entry.Knows(TreeEntry::kChecksum);
+    const bool is_nameless = entry.Knows(TreeEntry::kNameless);
     if (is_nameless) nameless.insert(entry.name);
     Note(tree->Place(entry, make || is_nameless), &prepared);
   };
@@ -104,14 +102,13 @@ Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
     }
   }
   if (!has_checksums) return prepared;
-  if (Status s = ForEachInitial(plan,
-                                [&](const replay::TreeEntry& entry) {
-                                  Check(entry, *tree, &prepared);
-                                });
+  if (Status s = ForEachInitial(
+          plan,
+          [&](const TreeEntry& entry) { Check(entry, *tree, &prepared); });
       !s.ok()) {
     return s;
   }
   return prepared;
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

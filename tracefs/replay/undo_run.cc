@@ -1,4 +1,4 @@
-#include "tracefs/tools/replay/undo.h"
+#include "tracefs/replay/undo_run.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/printable.h"
@@ -16,21 +17,22 @@
 #include "tracefs/replay/digest.h"
 #include "tracefs/replay/open_beneath.h"
 #include "tracefs/replay/player.h"
+#include "tracefs/replay/prepare.h"
 #include "tracefs/replay/private_folder.h"
 #include "tracefs/replay/undo.h"
 #include "tracefs/replay/undo_plan.h"
-#include "tracefs/tools/replay/prepare.h"
+#include "tracefs/replay/undo_rooms.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Result<replay::PrivateFolder> MakeScratch() {
+Result<PrivateFolder> MakeScratch() {
   const std::string folder = TemporaryFolder();
   const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, Printable(folder));
-  auto made = replay::PrivateFolder::Make(fd.get(), "tracefs-undo-");
+  auto made = PrivateFolder::Make(fd.get(), "tracefs-undo-");
   if (!made.ok()) return made.status().Prefixed(Printable(folder));
   return made;
 }
@@ -43,13 +45,13 @@ bool ChangesTree(Op op) {
 }
 
 // What is there in the beginning, for the recorder.
-Status PlaceInitial(int plan, replay::UndoRecorder* recorder) {
+Status PlaceInitial(int plan, UndoRecorder* recorder) {
   return ForEachInitial(
-      plan, [&](const replay::TreeEntry& entry) { recorder->Place(entry); });
+      plan, [&](const TreeEntry& entry) { recorder->Place(entry); });
 }
 
 // Results that the replay got otherwise, where that counts.
-uint64_t DifferingOf(const replay::Outcome& outcome) {
+uint64_t DifferingOf(const Outcome& outcome) {
   uint64_t differ = outcome.untimed_failed;
   for (size_t i = 0; i < outcome.ops.size(); ++i) {
     uint64_t failed = 0;  // or succeeded, for a reason that is known or not
@@ -80,44 +82,41 @@ std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
 }
 
 // Given may be the folder of the trace, or the one that it is in.
-std::string KeptFolderOf(const ReplayOptions& options,
-                         const Compiled& compiled) {
+std::string KeptFolderOf(const UndoOptions& options, const Compiled& compiled) {
   if (options.kept.empty()) return compiled.kept;
   const size_t slash = compiled.kept.rfind('/');
   const std::string name =
       slash == std::string::npos ? "" : compiled.kept.substr(slash + 1);
   struct stat st;
   const std::string within = options.kept + "/" + name;
-  return !name.empty() && ::stat(within.c_str(), &st) == 0 ? within
-                                                           : options.kept;
+  const bool is_name = !name.empty() && name != "." && name != "..";
+  return is_name && ::stat(within.c_str(), &st) == 0 ? within : options.kept;
 }
 
 }  // namespace
 
-Result<UndoPlan> PlanUndo(const ReplayOptions& options,
-                          const Compiled& compiled, int root,
-                          Interruption* interruption) {
+Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
+                          int root, Interruption* interruption) {
   const auto scratch = MakeScratch();
   if (!scratch.ok()) return scratch.status();
   UndoPlan result;
-  result.store.Reset(
-      replay::OpenBeneath(scratch->fd(), ".", O_TMPFILE | O_RDWR, 0600));
+  result.store.Reset(OpenBeneath(scratch->fd(), ".", O_TMPFILE | O_RDWR, 0600));
   struct statvfs st;
   if (!result.store || ::fstatvfs(result.store.get(), &st) != 0) {
     return Status::System(errno, "room for the bytes to be kept");
   }
-  replay::TargetOptions target = options.target;
+  TargetOptions target = options.target;
   // No other user can enter the scratch directory, and it is removed at the
   // end: files there keep everything. DIR gets what was asked for.
   target.grants = {};
-  for (const replay::Privilege privilege :
-       {replay::Privilege::kSetId, replay::Privilege::kSecurityXattr,
-        replay::Privilege::kTrustedXattr}) {
+  for (const Privilege privilege :
+       {Privilege::kSetId, Privilege::kSecurityXattr,
+        Privilege::kTrustedXattr}) {
     target.grants.Add(privilege);
   }
   if (options.target.owners_matter ||
-      options.target.grants.Has(replay::Privilege::kOwner)) {
-    target.grants.Add(replay::Privilege::kOwner);
+      options.target.grants.Has(Privilege::kOwner)) {
+    target.grants.Add(Privilege::kOwner);
   }
   if (target.max_bytes == UINT64_MAX) {
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
@@ -126,23 +125,22 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   UniqueFd folder =
       EncloseFolder(UniqueFd(::fcntl(scratch->fd(), F_DUPFD_CLOEXEC, 0)));
   const auto tree =
-      replay::TargetTree::Open(std::move(folder), compiled.header, target);
+      TargetTree::Open(std::move(folder), compiled.header, target);
   auto prepared = PrepareTree(plan, /*make=*/true, tree.get());
   if (!prepared.ok()) return prepared.status();
   keep::KeptReader kept(KeptFolderOf(options, compiled));
-  replay::UndoRecorder recorder(*tree, result.store.get(), target.max_bytes,
-                                &kept);
+  UndoRecorder recorder(*tree, result.store.get(), target.max_bytes, &kept);
   if (Status s = PlaceInitial(plan, &recorder); !s.ok()) return s;
   Status failed;
-  replay::PlayOptions play;
-  play.order = replay::OrderMode::kGlobal;
+  PlayOptions play;
+  play.order = OrderMode::kGlobal;
   play.verify.grants = target.grants;
-  play.before = [&](const replay::Action& action) {
+  play.before = [&](const Action& action) {
     failed = recorder.Before(action);
     return failed.ok();
   };
-  replay::Outcome outcome;
-  replay::Player player(plan, compiled.header, tree.get(), std::move(play));
+  Outcome outcome;
+  Player player(plan, compiled.header, tree.get(), std::move(play));
   Status played;
   {
     const Interruption::Watching watching(interruption, &player);
@@ -153,14 +151,16 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   }
   if (!failed.ok()) return failed;
   if (!played.ok()) return played;
-  auto expected = replay::ExpectedOf(plan);
+  auto expected = ExpectedOf(plan);
   if (!expected.ok()) return expected.status();
-  result.groups = replay::DecideUndo(recorder.Take(),
-                                     {.root = root,
-                                      .scratch = tree->root(),
-                                      .grants = options.target.grants,
-                                      .expected = *std::move(expected)},
-                                     &result.live);
+  result.groups = DecideUndo(recorder.Take(),
+                             {.root = root,
+                              .scratch = tree->root(),
+                              .grants = options.target.grants,
+                              .expected = *std::move(expected),
+                              .told_by_ns = options.told_by_ns,
+                              .first_real_ns = compiled.header.first_real_ns},
+                             &result.live);
   result.differing = DifferingOf(outcome);
   result.doubt = DoubtOf(compiled, *prepared, result.differing);
   return result;
@@ -172,8 +172,8 @@ class Shown {
  public:
   Shown(bool json, OutputBuffer& out) : json_(json), out_(out) {}
 
-  void Add(const replay::UndoGroup& group) {
-    for (const replay::UndoStep& step : group.steps) {
+  void Add(const UndoGroup& group) {
+    for (const UndoStep& step : group.steps) {
       ++count_;
       if (!group.why_not.empty()) ++left_;
       const bool nothing = group.why_not.empty() && step.is_nothing;
@@ -206,33 +206,68 @@ class Shown {
   uint64_t left_ = 0;
 };
 
+// Files of operations that could not be taken back, though that had been
+// decided: beside the work of others that happens, and holds up those alone
+// that are about the same files. All others look at what they find themselves.
+class FailedFiles {
+ public:
+  void Add(const UndoGroup& group, const std::string& why) {
+    for (const UndoStep& step : group.steps) {
+      for (const uint64_t file : {step.file, step.other_file}) {
+        if (file != kNoFile) why_.try_emplace(file, why);
+      }
+    }
+  }
+  // Empty: none of them is in its way.
+  std::string WhyNot(const UndoGroup& group) const {
+    for (const UndoStep& step : group.steps) {
+      for (const uint64_t file :
+           {step.file, step.other_file, step.dir, step.other_dir}) {
+        if (const auto at = why_.find(file); at != why_.end()) {
+          return at->second;
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::unordered_map<uint64_t, std::string> why_;
+};
+
 }  // namespace
 
-Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
+Result<uint64_t> ShowOrApplyUndo(const UndoOptions& options, UndoPlan& plan,
                                  int root, OutputBuffer& out) {
   Shown shown(options.json, out);
-  bool applied = options.apply && plan.doubt.empty();
+  const bool applied = options.apply && plan.doubt.empty();
   std::string stopped;
-  std::optional<replay::PrivateFolder> room;
-  std::optional<replay::UndoApplier> applier;
+  std::optional<PrivateFolder> room;
+  UniqueFd occupied;
+  std::optional<UndoApplier> applier;
+  FailedFiles failed;
   if (applied) {
-    auto made = replay::PrivateFolder::Make(root, ".tracefs-undo-");
+    auto made = PrivateFolder::Make(root, kUndoRoom);
     if (!made.ok()) return made.status().Prefixed(Printable(options.root));
     room.emplace(*std::move(made));
+    occupied = OccupyUndoRoom(room->fd());
     applier.emplace(root, room->fd(), plan.store.get(), options.target.grants,
                     std::move(plan.live));
   }
-  for (replay::UndoGroup& group : plan.groups) {
+  for (UndoGroup& group : plan.groups) {
     if (group.why_not.empty()) group.why_not = plan.doubt;
     if (stopped.empty() && Interruption::Happened()) stopped = "told to end";
     if (group.why_not.empty()) group.why_not = stopped;
+    if (group.why_not.empty()) group.why_not = failed.WhyNot(group);
     if (group.why_not.empty() && applied) {
       const Status done = applier->Do(group);
       if (!done.ok()) {
         // What comes now was decided on as if this had been done.
         group.why_not = done.message();
-        stopped = "operation " + std::to_string(group.sequence) +
-                  " could not be taken back";
+        const std::string why = "operation " + std::to_string(group.sequence) +
+                                " could not be taken back";
+        if (options.told_by_ns == 0) stopped = why;
+        failed.Add(group, why);
       }
     }
     shown.Add(group);
@@ -256,7 +291,7 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
   out.Append(std::to_string(shown.count()) + " steps, " +
              std::to_string(shown.left()) +
              (applied ? " not done" : " not possible") +
-             (options.apply ? "\n" : "; --apply does the others\n"));
+             (options.apply ? "" : options.to_apply) + "\n");
   if (!plan.doubt.empty()) {
     out.Append(plan.doubt +
                ": the steps are not relied on, and none is done\n");
@@ -264,4 +299,4 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
   return result();
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

@@ -1,4 +1,4 @@
-#include "tracefs/tools/replay/interruption.h"
+#include "tracefs/replay/interruption.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 
 #include "tracefs/base/thread.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -23,7 +23,7 @@ Interruption::Interruption()
         while (!end.stop_requested()) {
           if (happened) {
             const std::lock_guard lock(mutex_);
-            for (replay::Player* const player : players_) player->Stop();
+            for (Player* const player : players_) player->Stop();
           }
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
@@ -43,7 +43,7 @@ Interruption::~Interruption() { watcher_.request_stop(); }
 
 bool Interruption::Happened() { return happened; }
 
-Interruption::Watching::Watching(Interruption* all, replay::Player* player)
+Interruption::Watching::Watching(Interruption* all, Player* player)
     : all_(all), player_(player) {
   const std::lock_guard lock(all_->mutex_);
   all_->players_.insert(player_);
@@ -54,4 +54,4 @@ Interruption::Watching::~Watching() {
   all_->players_.erase(player_);
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

@@ -7,7 +7,7 @@
 
 #include "tracefs/format/record.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 
 class CallerWords {
  public:
@@ -26,4 +26,4 @@ class CallerWords {
   uint64_t texts_ = 0;
 };
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

@@ -8,7 +8,7 @@
 
 #include "tracefs/replay/player.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 
 // One at a time.
 class Interruption {
@@ -21,18 +21,18 @@ class Interruption {
   // While it lives, the player is stopped when it happens.
   class Watching {
    public:
-    Watching(Interruption* all, replay::Player* player);
+    Watching(Interruption* all, Player* player);
     ~Watching();
 
    private:
     Interruption* const all_;
-    replay::Player* const player_;
+    Player* const player_;
   };
 
  private:
   std::mutex mutex_;
-  std::set<replay::Player*> players_;  // guarded by mutex_
+  std::set<Player*> players_;  // guarded by mutex_
   std::jthread watcher_;
 };
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

@@ -1,24 +1,26 @@
-#include "tracefs/tools/replay/compile.h"
+#include "tracefs/replay/compile.h"
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/command/progress.h"
 #include "tracefs/reader/trace_input.h"
+#include "tracefs/replay/caller_words.h"
+#include "tracefs/replay/undo_rooms.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/tools/replay/caller_words.h"
-#include "tracefs/tools/replay/main.h"
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 // What of a trace is to be replayed.
 class Selection {
  public:
-  Status Read(const ReplayOptions& options) {
+  Status Read(const CompileOptions& options) {
     from_ = options.from;
     to_ = options.to;
     if (options.filter.empty()) return {};
@@ -56,8 +58,74 @@ class Selection {
   uint64_t first_real_ns_ = 0;
 };
 
+// The number of who did it: a process or, where those are not recorded, a
+// thread.
+std::optional<uint64_t> DoerOf(const format::Record& record) {
+  for (const Field who : {Field::kPid, Field::kTid}) {
+    if (record.event.Has(who)) return record.event.Get(who);
+  }
+  return std::nullopt;
+}
+
+// Undos that were killed halfway (undo_rooms.h): who made one of the folders
+// that are left, or one that another of these took back, for which it moved the
+// folder to its own.
+Result<std::unordered_set<uint64_t>> FindKilledUndos(
+    const CompileOptions& options) {
+  std::unordered_set<uint64_t> killed;
+  if (options.left_rooms.empty()) return killed;
+  struct TakenBack {
+    uint64_t maker = 0;
+    uint64_t by = 0;
+  };
+  std::vector<TakenBack> taken_back;
+  std::unordered_map<std::string, uint64_t> makers;
+  const auto opened =
+      reader::TraceInput::Open({.traces = options.traces,
+                                .keys = options.keys,
+                                .filter = "op IN { mkdir rename }",
+                                .all_or_none = true},
+                               {});
+  if (!opened.ok()) return opened.status();
+  format::Record record;
+  while ((*opened)->Next(&record)) {
+    const std::string name(record.Text(Field::kName));
+    const std::optional<uint64_t> doer = DoerOf(record);
+    if (!doer || !name.starts_with(kUndoRoom)) continue;
+    if (record.event.op == Op::mkdir_) {
+      makers[name] = *doer;
+    } else if (const auto made = makers.find(name); made != makers.end()) {
+      taken_back.push_back({made->second, *doer});
+    }
+  }
+  for (const std::string& room : options.left_rooms) {
+    if (const auto made = makers.find(room); made != makers.end()) {
+      killed.insert(made->second);
+    }
+  }
+  // Who took others back did so later than they worked.
+  for (auto one = taken_back.rbegin(); one != taken_back.rend(); ++one) {
+    if (killed.contains(one->by)) killed.insert(one->maker);
+  }
+  return killed;
+}
+
+bool WasBy(const std::unordered_set<uint64_t>& doers,
+           const format::Record& record) {
+  if (doers.empty()) return false;
+  const std::optional<uint64_t> doer = DoerOf(record);
+  return doer && doers.contains(*doer);
+}
+
+// Since the epoch; of one whose duration is not known when it began.
+uint64_t EndOf(const format::Record& record) {
+  const Event& event = record.event;
+  return record.real_ns +
+         (event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0);
+}
+
 // The plan that the arguments name, if they name one.
-Result<std::optional<Compiled>> OpenPlan(const ReplayOptions& options) {
+Result<std::optional<Compiled>> OpenPlan(const CompileOptions& options) {
   if (options.traces.size() != 1 || options.traces[0] == "-") {
     return std::optional<Compiled>();
   }
@@ -69,7 +137,7 @@ Result<std::optional<Compiled>> OpenPlan(const ReplayOptions& options) {
       std::string_view(magic, 6) != "TFPLAN") {
     return std::optional<Compiled>();
   }
-  Result<replay::PlanHeader> header = replay::PlanReader::ReadHeader(fd.get());
+  Result<PlanHeader> header = PlanReader::ReadHeader(fd.get());
   if (!header.ok()) {
     return header.status().Prefixed(TerminalWord(options.traces[0]));
   }
@@ -105,7 +173,7 @@ Bound BoundOf(const TracePoint& point, uint64_t first_real_ns) {
   return bound;
 }
 
-Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
+Result<Compiled> Compile(const CompileOptions& options, bool dry) {
   Result<std::optional<Compiled>> plan = OpenPlan(options);
   if (!plan.ok()) return plan.status();
   if (*plan) return std::move(**plan);
@@ -116,26 +184,28 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   if (Status s = selection.Read(options); !s.ok()) return s;
   std::optional<reader::RecordFilter> undo;
   if (!options.undo.empty()) {
-    auto filter = reader::RecordFilter::Compile(options.undo, "--undo", false);
+    auto filter =
+        reader::RecordFilter::Compile(options.undo, options.undo_origin, false);
     if (!filter.ok()) return filter.status();
     undo.emplace(*std::move(filter));
   }
-  std::optional<replay::PlanWriter> writer;
+  const auto killed = FindKilledUndos(options);
+  if (!killed.ok()) return killed.status();
+  std::optional<PlanWriter> writer;
   if (!dry) {
     auto made = options.plan.empty()
-                    ? replay::PlanWriter::CreateUnnamed(TemporaryFolder())
-                    : replay::PlanWriter::Create(options.plan);
+                    ? PlanWriter::CreateUnnamed(TemporaryFolder())
+                    : PlanWriter::Create(options.plan);
     if (!made.ok()) return made.status();
     writer = *std::move(made);
   }
-  replay::PlanBuilder builder(options.builder, writer ? &*writer : nullptr);
+  PlanBuilder builder(options.builder, writer ? &*writer : nullptr);
   reader::InputSinks sinks;
   sinks.state = [&](const format::StateRecord& state) {
     // A part of a trace does not end as the whole did.
     if (!state.at_end || selection.is_whole()) builder.TakeState(state);
   };
-  Progress progress(options.traces);
-  sinks.progress = [&](uint64_t bytes) { progress.Tell(bytes); };
+  sinks.progress = options.progress;
   const auto opened = reader::TraceInput::Open(
       {.traces = options.traces, .keys = options.keys, .all_or_none = true},
       std::move(sinks));
@@ -147,32 +217,39 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   CallerWords callers;
   while (input.Next(&record)) {
     if (!record.event.before) ++sequence;
+    if (options.ended_by_ns != 0 && EndOf(record) > options.ended_by_ns) {
+      continue;
+    }
     const bool selected = selection.Has(record, sequence);
     if (undo) callers.See(record);
-    const bool marked = undo && undo->Keep(record);
+    const bool marked = undo && (undo->Keep(record) || WasBy(*killed, record));
     if (Status s = builder.Take(record, selected, marked); !s.ok()) return s;
   }
-  progress.Hide();
   if (Status s = input.status(); !s.ok()) return s;
   if (std::string why = callers.Missing(options.undo); !why.empty()) {
-    return Status::Invalid("--undo: " + why);
+    return Status::Invalid(options.undo_origin + ": " + why);
   }
   for (const auto& [filter, origin] :
-       {std::pair(options.filter, "--filter"), {options.undo, "--undo"}}) {
+       {std::pair<std::string, std::string>(options.filter, "--filter"),
+        {options.undo, options.undo_origin}}) {
     for (const std::string& advice : input.AdviceOn(filter, origin)) {
-      compiled.problems += std::string(kReplaySays) + advice + "\n";
+      compiled.problems += options.says + advice + "\n";
     }
   }
-  compiled.problems += input.Problems(kReplaySays);
+  if (options.ended_by_ns == 0) {
+    compiled.problems += input.Problems(options.says);
+  }
   if (Status s = builder.Finish(); !s.ok()) return s;
   compiled.Add(builder);
   compiled.peak_nodes = builder.peak_nodes();
   compiled.model_bytes = builder.model_bytes();
   for (size_t i = 0; i < input.size(); ++i) {
-    compiled.Add(input.trace(i).context());
-    if (compiled.kept.empty()) {
-      compiled.kept =
-          input.trace(i).context().description.header.Get("keep.folder");
+    const format::TraceContext& trace = input.trace(i).context();
+    compiled.Add(trace, /*complete=*/options.ended_by_ns == 0);
+    const format::TraceHeader& header = trace.description.header;
+    if (compiled.kept.empty()) compiled.kept = header.Get("keep.folder");
+    if (compiled.mount_point.empty()) {
+      compiled.mount_point = header.Get("mount.point");
     }
   }
   if (writer) {
@@ -184,4 +261,4 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   return compiled;
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay
