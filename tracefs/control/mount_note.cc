@@ -59,6 +59,8 @@ std::string MountNoteText(const MountNote& note, std::string_view mount_point) {
     for (const std::string& key : note.config_keys) put("config_key", key);
     put("config_state", note.config_state);
   }
+  for (const std::string& trace : note.traces) put("trace", trace);
+  if (!note.kept.empty()) put("kept", note.kept);
   return text;
 }
 
@@ -86,6 +88,10 @@ Result<MountNote> ParseMountNote(std::string_view text,
       note.config_keys.push_back(value);
     } else if (key == "config_state") {
       note.config_state = value;
+    } else if (key == "trace") {
+      note.traces.push_back(value);
+    } else if (key == "kept") {
+      note.kept = value;
     } else {
       return bad;
     }
@@ -116,7 +122,7 @@ Status WriteMountNote(int folder, const MountIdentity& mount,
   if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) {
     return Status::System(errno, what);
   }
-  if (note.config.empty() && note.config_dir.empty()) return Status::Ok();
+  if (!note.names_config() && note.traces.empty()) return Status::Ok();
   const UniqueFd file(
       ::openat(folder, name.c_str(),
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -133,9 +139,7 @@ Result<MountNote> ReadMountNote(const MountIdentity& mount) {
       if (note.ok()) return note;
     }
   }
-  return Status::Invalid(
-      "there is no note of the config that the mount was made with: name it, "
-      "tracefs-ctl MNT reload FILE");
+  return Status::Invalid("there is no note of what the mount was made with");
 }
 
 }  // namespace tracefs

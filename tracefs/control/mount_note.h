@@ -1,8 +1,8 @@
-// MountNote: the config that a mount was made with. tracefs-mount writes it
-// before entering the sandbox, to a place where the daemon of root's mount
-// cannot write; so that `tracefs-ctl MNT reload` need not ask the daemon what
-// to read. An ordinary user's daemon may do what its user may: such notes lie
-// beside the sockets.
+// MountNote: the config that a mount was made with, and the traces that it
+// writes. tracefs-mount writes it before entering the sandbox, to a place where
+// the daemon of root's mount cannot write; so that `tracefs-ctl MNT reload` and
+// `undo` need not ask the daemon what to read. An ordinary user's daemon may do
+// what its user may: such notes lie beside the sockets.
 #pragma once
 
 #include <string>
@@ -21,6 +21,12 @@ struct MountNote {
   std::string config_dir = {};
   std::vector<std::string> config_keys = {};
   std::string config_state = {};
+  // Of the tracers that it began with, those that are files; and the folder of
+  // what operations destroyed, if any of them keeps that (STR_KEEP).
+  std::vector<std::string> traces = {};
+  std::string kept = {};
+
+  bool names_config() const { return !config.empty() || !config_dir.empty(); }
 };
 
 // For people and tests: the file's bytes. kCorrupt if it is not one.
@@ -36,8 +42,7 @@ Result<UniqueFd> OpenNoteFolder(const ControlFolder& control,
 Status WriteMountNote(int folder, const MountIdentity& mount,
                       const std::string& mount_point, const MountNote& note);
 
-// kInvalid, with what to pass instead, if there is none written by its owner,
-// or root, for this mount.
+// kInvalid if there is none written by its owner, or root, for this mount.
 Result<MountNote> ReadMountNote(const MountIdentity& mount);
 
 }  // namespace tracefs

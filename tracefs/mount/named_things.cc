@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
+#include <utility>
 
 #include "tracefs/base/mount_path.h"
 #include "tracefs/control/mount_note.h"
@@ -32,25 +33,28 @@ Status CheckMayBeCovered(const std::string& mount_point) {
   return Status::Ok();
 }
 
-// Which config `tracefs-ctl MNT reload` is to read. The folder is closed then:
-// the sandbox has no way to it.
-void NoteConfig(const MountOptions& options, const MountIdentity& mount,
-                NamedThings& named) {
-  MountNote note{.config = named.config};
+// Which config `tracefs-ctl MNT reload` is to read, and which traces `undo`.
+// The folder is closed then: the sandbox has no way to it.
+void NoteFiles(const MountOptions& options, const MountIdentity& mount,
+               NamedThings& named) {
+  MountNote note{.config = named.config,
+                 .traces = std::move(named.traces),
+                 .kept = std::move(named.kept)};
   if (!options.config_dir.empty()) {
-    note = {.config_dir = options.config_dir,
-            .config_keys = options.config_keys,
-            .config_state = options.config_state};
+    note.config.clear();
+    note.config_dir = options.config_dir;
+    note.config_keys = options.config_keys;
+    note.config_state = options.config_state;
   }
   const Status written =
       named.notes.ok()
           ? WriteMountNote(named.notes->get(), mount, named.mount_point, note)
           : named.notes.status();
   named.notes = Status();
-  const bool nothing = note.config.empty() && note.config_dir.empty();
+  const bool nothing = !note.names_config() && note.traces.empty();
   if (written.ok() || nothing) return;
   std::cerr << "tracefs-mount: tracefs-ctl MNT reload will have to be told the "
-               "config: "
+               "config, and undo the trace: "
             << written.message() << '\n';
 }
 
@@ -94,7 +98,7 @@ Result<ControlSocket> OpenControlSocket(const Session& session,
   if (!named.folder.ok()) return named.folder.status();
   const Result<MountIdentity> mount = IdentifyMount(session.mount_point());
   if (!mount.ok()) return mount.status();
-  NoteConfig(given, *mount, named);
+  NoteFiles(given, *mount, named);
   ControlServerOptions options;
   options.owner = ::geteuid();
   options.name = mount->SocketName();

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -26,6 +27,9 @@ struct NamedThings {
   std::string mount_point;
   std::string here;  // the caller's working directory; empty: it is gone
   std::string config;
+  // For the note (mount_note.h): absolute paths.
+  std::vector<std::string> traces;
+  std::string kept;
   Result<ControlFolder> folder = Status();
   Result<UniqueFd> notes = Status();
   // Null for a private mount, which would otherwise look like one that others

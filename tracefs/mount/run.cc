@@ -15,6 +15,7 @@
 #include "tracefs/mount/mount_run.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/survive/keeper.h"
+#include "tracefs/tracers/plan_outputs.h"
 #include "tracefs/tracers/survives.h"
 
 namespace tracefs {
@@ -298,6 +299,8 @@ Status MountRun::Mount() {
                                               /*is_private=*/feed_ != nullptr);
   if (!named.ok()) return named.status();
   named_ = *std::move(named);
+  named_.traces = TraceFilesOf(config_, plans_, named_.here);
+  if (kept_folder_ != nullptr) named_.kept = kept_folder_->path();
   options_.mount_point = named_.mount_point;
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options_, transport_, *fs_, *watchdog_, replaces_);

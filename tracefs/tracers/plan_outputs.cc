@@ -269,6 +269,26 @@ Config WithFixedNames(const Config& file,
   return fixed;
 }
 
+std::vector<std::string> TraceFilesOf(const Config& file,
+                                      const std::vector<TracerPlan>& plans,
+                                      const std::string& here) {
+  std::vector<std::string> paths;
+  const bool keeps = std::ranges::any_of(
+      plans, [](const TracerPlan& plan) { return plan.keep.has_value(); });
+  for (size_t i = 0; i < file.tracers.size(); ++i) {
+    const TracerParts& parts = plans[i].parts;
+    const OutputDriverRow& row = DriverRowOf(file.tracers[i]);
+    // A flight recorder's snapshots are no whole traces.
+    if (!row.makes_named_files || !row.trigger_option.empty()) continue;
+    if (keeps && !plans[i].keep) continue;
+    const TracerConfig named =
+        WithName(file.tracers[i], parts.header.clock.real_ns, parts.serial);
+    const std::string& path = named.output.back().value.text;
+    paths.push_back(path.starts_with('/') ? path : here + '/' + path);
+  }
+  return paths;
+}
+
 Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans) {
   std::vector<UniqueFd>* const given = options.files;

@@ -29,6 +29,13 @@ Result<std::vector<Wish>> WishesOf(const Config& file);
 // written so that they are the same the next time. `plans`: made from it.
 Config WithFixedNames(const Config& file, const std::vector<TracerPlan>& plans);
 
+// Where the traces are, as absolute paths, that operations are taken back by:
+// that of the tracer that keeps what is destroyed; if there is none, all that
+// are files on this host. `plans` made from `file`, relative paths from `here`.
+std::vector<std::string> TraceFilesOf(const Config& file,
+                                      const std::vector<TracerPlan>& plans,
+                                      const std::string& here);
+
 // Makes the outputs of the tracers of `file`, with which `plans` begins.
 Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans);

@@ -35,6 +35,15 @@ TEST(MountNoteTest, RoundTrip_ADirectoryOfSignedConfigs) {
   EXPECT_EQ(read->config_state, note.config_state);
 }
 
+TEST(MountNoteTest, RoundTrip_TracesOfAMountWithoutConfig) {
+  const MountNote note{.traces = {"/a.trace", "/b"}, .kept = "/kept/7"};
+  const auto read = ParseMountNote(MountNoteText(note, "/mnt"), "/mnt");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->traces, note.traces);
+  EXPECT_EQ(read->kept, note.kept);
+  EXPECT_FALSE(read->names_config());
+}
+
 TEST(MountNoteTest, IsWrittenAnewOrRemoved) {
   const TempFolder folder;
   const UniqueFd fd(::open(folder.Path("").c_str(), O_RDONLY | O_DIRECTORY));

@@ -204,7 +204,11 @@ Status Reload(ControlClient& client, const std::string& given,
   MountNote note{.config = given};
   if (given.empty()) {
     Result<MountNote> own = ReadMountNote(client.mount());
-    if (!own.ok()) return own.status();
+    if (!own.ok() || !own->names_config()) {
+      return Status::Invalid(
+          "there is no note of the config that the mount was made with: name "
+          "it, tracefs-ctl MNT reload FILE");
+    }
     note = *std::move(own);
   }
   if (!note.config_dir.empty()) return ReloadFolder(client, note, tell);
