@@ -22,6 +22,7 @@
 #include "tracefs/tools/ctl/request.h"
 #include "tracefs/tools/ctl/text.h"
 #include "tracefs/tools/ctl/top.h"
+#include "tracefs/tools/ctl/undo.h"
 #include "tracefs/tools/ctl/unmount.h"
 #include "tracefs/tools/ctl/upgrade.h"
 
@@ -81,6 +82,8 @@ class Runner {
         });
       case CtlCommand::kSnapshot:
         return Snapshot();
+      case CtlCommand::kUndo:
+        return Undo();
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
@@ -188,6 +191,16 @@ class Runner {
     const Result<std::string> answer = client_.Call(*request);
     if (answer.ok()) SayWarnings(*answer);
     return answer.status();
+  }
+
+  Status Undo() {
+    const Result<uint64_t> left =
+        UndoOnMount(options_, client_, out_,
+                    [this](const std::string& text) { Say(text); });
+    const Status written = out_.Flush();
+    if (!left.ok()) return left.status();
+    if (!written.ok() || *left == 0) return written;
+    return Status::Corrupt("undo: not all was taken back");
   }
 
   Status Snapshot() {

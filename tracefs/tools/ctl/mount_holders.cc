@@ -47,8 +47,11 @@ std::string Quoted(const std::string& path) {
 // Looks at processes for what they have of one mount.
 class Holders {
  public:
-  explicit Holders(const MountIdentity& mount)
+  // `inodes`: of files that alone count; null: all of the mount does.
+  explicit Holders(const MountIdentity& mount,
+                   const std::set<uint64_t>* inodes = nullptr)
       : mount_(mount),
+        inodes_(inodes),
         own_namespace_(LinkText("/proc/self/ns/mnt")),
         device_(std::to_string(mount.major) + ':' +
                 std::to_string(mount.minor)) {
@@ -85,8 +88,14 @@ class Holders {
   // to its file system.
   bool LiesInMount(const std::string& link) const {
     struct statx st;
-    return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, 0, &st) == 0 &&
-           st.stx_dev_major == mount_.major && st.stx_dev_minor == mount_.minor;
+    return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC,
+                   inodes_ != nullptr ? STATX_INO : 0, &st) == 0 &&
+           st.stx_dev_major == mount_.major &&
+           st.stx_dev_minor == mount_.minor && Counts(st.stx_ino);
+  }
+
+  bool Counts(uint64_t inode) const {
+    return inodes_ == nullptr || inodes_->contains(inode);
   }
 
   std::string WhatHas(const std::string& process) {
@@ -106,10 +115,11 @@ class Holders {
     if (files > 1) {
       add(std::to_string(files) + " open files, such as " + Quoted(example));
     }
+    if (files == 0 && MapsIt(process)) add("a file of it mapped");
+    if (inodes_ != nullptr) return what;
     if (LiesInMount(process + "/cwd")) add("its working directory in it");
     if (LiesInMount(process + "/root")) add("its root directory in it");
     if (LiesInMount(process + "/exe")) add("its program in it");
-    if (files == 0 && MapsIt(process)) add("a file of it mapped");
     if (std::string copy = CopyIn(process); !copy.empty()) add(copy);
     return what;
   }
@@ -120,8 +130,9 @@ class Holders {
     for (std::string line; std::getline(in, line);) {
       std::istringstream fields(line);
       std::string range, rights, offset, device;
-      fields >> range >> rights >> offset >> device;
-      if (device == mapped_device_) return true;
+      uint64_t inode = 0;
+      fields >> range >> rights >> offset >> device >> inode;
+      if (device == mapped_device_ && Counts(inode)) return true;
     }
     return false;
   }
@@ -140,6 +151,7 @@ class Holders {
   }
 
   const MountIdentity mount_;
+  const std::set<uint64_t>* const inodes_;
   const std::string own_namespace_;
   const std::string device_;
   std::string mapped_device_;
@@ -152,6 +164,11 @@ class Holders {
 
 std::string HoldersText(const MountIdentity& mount) {
   return Holders(mount).Text();
+}
+
+std::string FileUsersText(const MountIdentity& mount,
+                          const std::set<uint64_t>& inodes) {
+  return inodes.empty() ? "" : Holders(mount, &inodes).Text();
 }
 
 bool IsStillServed(const MountIdentity& mount) {

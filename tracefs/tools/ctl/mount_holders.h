@@ -4,6 +4,8 @@
 // hang.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 
 #include "tracefs/control/place.h"
@@ -14,6 +16,10 @@ namespace tracefs {
 // and how many more; empty if none is to be seen. Of processes of others an
 // ordinary user sees nothing. Names are escaped for terminals.
 std::string HoldersText(const MountIdentity& mount);
+
+// The same of these files of the mount alone: who has them open or mapped.
+std::string FileUsersText(const MountIdentity& mount,
+                          const std::set<uint64_t>& inodes);
 
 // Whether the kernel still has the file system, so that requests may come:
 // false if it has let go of it, or does not tell.

@@ -1,10 +1,13 @@
 #include "tracefs/tools/ctl/options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
@@ -61,6 +64,10 @@ constexpr CommandRow kCommands[] = {
      "write what a flight recorder holds to a new file; prints its path"},
     {"rules", CtlCommand::kRules, false, CommandRow::kNone, "",
      "the rules of configs: state, alarms, and what became of them"},
+    {"undo", CtlCommand::kUndo, false, CommandRow::kFilter, "EXPR",
+     "take back what operations that match EXPR did, beside the work of "
+     "others; "
+     "what others changed since stays, and is told"},
     {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
      "print operations as they happen; disturbs no tracer"},
     {"upgrade", CtlCommand::kUpgrade, false, CommandRow::kNone, "",
@@ -89,8 +96,36 @@ std::string Joined(std::span<const std::string_view> names) {
   return text;
 }
 
-CommandOptions VisibleOptions() {
+constexpr Choice<bool> kUsers[] = {{"self", false}, {"recorded", true}};
+
+CommandOptions UndoOptions() {
   return {
+      {"dry-run", "", "undo: show what would be done, and what not and why"},
+      {"yes,y", "", "undo: do not ask, also on a terminal"},
+      {.name = "trace",
+       .value = "FILE",
+       .help =
+           "undo: the trace that tells what was done, if not the mount's own "
+           "as tracefs-mount noted it"},
+      KeyOption(),
+      {"kept", "FOLDER",
+       "undo: where what STR_KEEP kept is, if not where tracefs-mount noted"},
+      {.name = "users",
+       .value = "WHICH",
+       .help = "undo: self (default); recorded: files get their owners back: "
+               "takes root",
+       .words = WordsOf(kUsers)},
+      {"set-id", "", "undo: set-user-ID and set-group-ID bits, too"},
+      {"security-xattrs", "",
+       "undo: security.* attributes, too: file capabilities, labels"},
+      {"trusted-xattrs", "",
+       "undo: trusted.* attributes, too, and others that are neither user.* "
+       "nor "
+       "ACLs"}};
+}
+
+CommandOptions VisibleOptions() {
+  CommandOptions rows = {
       {"all", "",
        "instead of MNT: all mounts of the caller on this host, one after "
        "another; top shows them together"},
@@ -103,8 +138,8 @@ CommandOptions VisibleOptions() {
       {.name = "format",
        .value = "NAME",
        .help = "tail: output format: " + LineFormatNames() +
-               "; default text. list, explain, stats, add, rules, upgrade, "
-               "unmount, "
+               "; default text. list, explain, stats, add, rules, undo, "
+               "upgrade, unmount, "
                "top --by: text or json",
        .words = LineFormatNames() + " json"},
       {.name = "time-format",
@@ -152,6 +187,9 @@ CommandOptions VisibleOptions() {
        .words = WordsOf(screen::kColourWishes)},
       HelpOption(),
       VersionOption()};
+  const CommandOptions undo = UndoOptions();
+  rows.insert(rows.end() - 2, undo.begin(), undo.end());
+  return rows;
 }
 
 // Options belong to commands: what would be ignored is refused.
@@ -166,7 +204,16 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
       {"follow", {C::kRules}},
       {"format",
        {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop, C::kTail,
-        C::kUpgrade, C::kUnmount}},
+        C::kUpgrade, C::kUnmount, C::kUndo}},
+      {"dry-run", {C::kUndo}},
+      {"yes", {C::kUndo}},
+      {"trace", {C::kUndo}},
+      {"key", {C::kUndo}},
+      {"kept", {C::kUndo}},
+      {"users", {C::kUndo}},
+      {"set-id", {C::kUndo}},
+      {"security-xattrs", {C::kUndo}},
+      {"trusted-xattrs", {C::kUndo}},
       {"utc", {C::kTail}},
       {"time-format", {C::kTail}},
       {"interval", {C::kTop}},
@@ -282,6 +329,32 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   return Status::Ok();
 }
 
+Status TakeUndoOptions(const CommandLine& given, CtlOptions* options) {
+  options->dry_run = given.Has("dry-run");
+  options->yes = given.Has("yes");
+  if (options->dry_run && options->yes) {
+    return Status::Invalid("--dry-run and --yes exclude each other");
+  }
+  if (given.Has("trace")) options->traces = {given.Text("trace")};
+  options->keys = given.Texts("key");
+  options->kept = given.Text("kept");
+  bool recorded = false;
+  given.Take("users", kUsers, &recorded);
+  if (recorded && ::geteuid() != 0) {
+    return Status::Invalid("--users recorded takes root; self is the default");
+  }
+  options->target.owners_matter = ::geteuid() == 0 && !given.Has("users");
+  using replay::Privilege;
+  for (const auto& [asked, privilege] :
+       {std::pair(recorded, Privilege::kOwner),
+        {given.Has("set-id"), Privilege::kSetId},
+        {given.Has("security-xattrs"), Privilege::kSecurityXattr},
+        {given.Has("trusted-xattrs"), Privilege::kTrustedXattr}}) {
+    if (asked) options->target.grants.Add(privilege);
+  }
+  return Status::Ok();
+}
+
 // The words after the command.
 Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
                      CtlOptions* options) {
@@ -351,11 +424,13 @@ HelpPage CtlHelp() {
                    "tracefs-ctl /data stop detail",
                    "tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { "
                    "open unlink }'",
+                   "tracefs-ctl /data undo --dry-run 'under(cpid = 4711)'",
                    "tracefs-ctl /data unmount && tracefs-dump "
                    "/var/log/data.trace"},
       .end =
-          "Exit status: 0 done; 1 the answer made no sense, or unmount: not "
-          "all is in the\ntraces; 2 wrong usage, config or filter; 3 the "
+          "Exit status: 0 done; 1 the answer made no sense, unmount: not "
+          "all is in the\ntraces, or undo: not all was taken back; 2 wrong "
+          "usage, config or filter; 3 the "
           "system refused.\n"};
 }
 
@@ -429,6 +504,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     return s;
   }
   if (Status s = TakeTopOptions(given, &result); !s.ok()) return s;
+  if (Status s = TakeUndoOptions(given, &result); !s.ok()) return s;
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/command/help_page.h"
 #include "tracefs/export/exporter.h"
+#include "tracefs/replay/target_tree.h"
 #include "tracefs/screen/column.h"
 #include "tracefs/screen/look.h"
 #include "tracefs/screen/view.h"
@@ -31,6 +32,7 @@ enum class CtlCommand {
   kSetFilter,
   kSnapshot,
   kRules,
+  kUndo,
   kTail,
   kTop,
   kUpgrade,
@@ -47,7 +49,7 @@ struct CtlOptions {
   CtlCommand command{};
   // Of remove, stop, start, set-filter, snapshot: an id or a name.
   std::string tracer;
-  std::string filter;   // of set-filter, tail, top
+  std::string filter;   // of set-filter, tail, top, undo
   std::string file;     // of add; of reload, if not the mount's own
   bool json = false;    // the mount's own answer
   bool follow = false;  // of rules
@@ -65,6 +67,13 @@ struct CtlOptions {
   std::vector<std::string> also;       // more mounts
   screen::ColourWish colour = screen::ColourWish::kAuto;
   std::optional<LiveTableOptions> table;  // --by: instead of the screen
+  // Of undo.
+  bool dry_run = false;
+  bool yes = false;                 // do not ask
+  std::vector<std::string> traces;  // empty: the mount's own
+  std::vector<std::string> keys;
+  std::string kept;
+  replay::TargetOptions target;  // what may be given back
 };
 
 // kInvalid with a message that says what to do.
