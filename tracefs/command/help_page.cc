@@ -53,10 +53,13 @@ std::string HelpText(const HelpPage& page, HelpWish wish) {
   text += OptionsText(common);
   text += page.list + Examples(page, kFewExamples);
   text += '\n';
-  text += std::string(page.command) + " --help=all has " +
-          std::to_string(left_out) + " more options";
+  (text += page.command) += " --help=all ";
+  if (left_out != 0) {
+    text += "has " + std::to_string(left_out) +
+            (left_out == 1 ? " more option" : " more options");
+  }
   if (!page.details_of.empty()) {
-    (text += " and ") += page.details_of;
+    (text += left_out != 0 ? " and " : "says ") += page.details_of;
   }
   return text + ".\n";
 }

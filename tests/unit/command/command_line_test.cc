@@ -77,6 +77,14 @@ TEST(HelpPageTest, HelpHasCommonRowsAndSaysWhereTheOthersAre) {
       << text;
 }
 
+TEST(HelpPageTest, HelpThatHasEveryRowSaysWhatElseThereIs) {
+  HelpPage page = Page();
+  page.rows = {HelpOption()};
+  page.common = "help";
+  const std::string text = HelpText(page, {.asked = true});
+  EXPECT_TRUE(text.ends_with("command --help=all says the formats.\n")) << text;
+}
+
 TEST(HelpPageTest, HelpAllHasEveryRow) {
   const auto line = Parse({"--help=all"});
   ASSERT_TRUE(line.ok());
