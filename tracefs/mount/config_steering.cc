@@ -21,6 +21,8 @@ constexpr int kQuietMs = 300;
 constexpr int kBetweenMs = 2000;
 // For missed events, and file systems without events, such as NFS.
 constexpr int kAnywayMs = 600'000;
+// Where nothing tells of events.
+constexpr int kUnwatchedMs = 10'000;
 
 }  // namespace
 
@@ -31,14 +33,9 @@ Result<std::unique_ptr<ConfigSteering>> ConfigSteering::Begin(
   made->folder_ = options->config_dir;
   made->state_ = options->config_state;
   made->keys_ = options->config_keys;
+  if (!made->stop_) return Status::System(errno, "eventfd");
   // Before it is read, so that concurrent changes are seen.
-  made->watch_.Reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!made->watch_ || !made->stop_) return Status::System(errno, "inotify");
-  if (::inotify_add_watch(made->watch_.get(), made->folder_.c_str(),
-                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
-                              IN_DELETE | IN_ONLYDIR) < 0) {
-    return Status::System(errno, "--config-dir " + made->folder_);
-  }
+  if (Status s = made->WatchFolder(); !s.ok()) return s;
   auto keys = ReadConfigKeys(made->keys_);
   if (!keys.ok()) return keys.status();
   auto taken = ReadTaken(made->state_);
@@ -69,6 +66,29 @@ ConfigSteering::~ConfigSteering() { Stop(); }
 
 Status ConfigSteering::Remember() const { return WriteTaken(state_, begun_); }
 
+// Without one the folder is looked at now and then: whoever has used up what
+// watches there are keeps no mount from beginning.
+Status ConfigSteering::WatchFolder() {
+  watch_.Reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (watch_ &&
+      ::inotify_add_watch(watch_.get(), folder_.c_str(),
+                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
+                              IN_DELETE | IN_ONLYDIR) >= 0) {
+    return Status::Ok();
+  }
+  const int error = errno;
+  if (error != EMFILE && error != ENOSPC) {
+    return Status::System(error, "--config-dir " + folder_);
+  }
+  watch_.Reset();
+  const char* const what = error == EMFILE ? "instances" : "watches";
+  std::cerr << "tracefs-mount: --config-dir: no more inotify " << what
+            << ", so it is looked at every " << kUnwatchedMs / 1000
+            << " s; next: raise fs.inotify.max_user_" << what
+            << ", or in a user namespace user.max_inotify_" << what << '\n';
+  return Status::Ok();
+}
+
 Status ConfigSteering::Watch(std::function<void()> changed) {
   changed_ = std::move(changed);
   return StartThread(
@@ -91,11 +111,12 @@ void ConfigSteering::Wait() {
     std::array<pollfd, 2> fds = {
         pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
         pollfd{.fd = watch_.get(), .events = POLLIN, .revents = 0}};
-    const int ready = ::poll(fds.data(), fds.size(), kAnywayMs);
+    const int ready =
+        ::poll(fds.data(), fds.size(), watch_ ? kAnywayMs : kUnwatchedMs);
     if (ready < 0 && errno != EINTR) return;
     if (fds[0].revents != 0 || stopped_within(kQuietMs)) return;
     // They only say that something is new.
-    while (::read(watch_.get(), events.data(), events.size()) > 0) {
+    while (watch_ && ::read(watch_.get(), events.data(), events.size()) > 0) {
     }
     changed_();
     if (stopped_within(kBetweenMs)) return;

@@ -22,8 +22,9 @@ namespace tracefs {
 class ConfigSteering {
  public:
   // Null if `options` name no directory. Else puts the config to begin with
-  // into them, and begins to watch. To be called before the sandbox. kInvalid,
-  // with what was refused and why, if there is none.
+  // into them, and begins to watch; where there are no more watches, it says
+  // so. To be called before the sandbox. kInvalid, with what was refused and
+  // why, if there is none.
   static Result<std::unique_ptr<ConfigSteering>> Begin(MountOptions* options);
   ~ConfigSteering();
   ConfigSteering(const ConfigSteering&) = delete;
@@ -52,6 +53,7 @@ class ConfigSteering {
 
  private:
   ConfigSteering() = default;
+  Status WatchFolder();
   void Wait();
 
   std::string folder_;

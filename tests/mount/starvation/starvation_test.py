@@ -343,6 +343,30 @@ def stepping_clock(suite, visibility, transport):
     return f"{sum(made.values())} files"
 
 
+def without_watches(suite):
+    """No folder can be watched: a mount with --config-dir does without, and
+    says what to raise."""
+    configs = suite.folder("configs")
+    point = suite.folder("unwatched")
+    key = suite.path("config.pub")
+    suite.command("tracefs-keygen", "sign", suite.path("config.key"), key)
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+         'echo 0 > /proc/sys/user/max_inotify_instances || exit 77; exec "$@"',
+         "sh", os.path.join(suite.bin, "tracefs-mount"), "--config-dir",
+         configs, "--config-key", key, suite.folder("unwatched-source"), point],
+        capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        return Skip(f"no user namespace without watches: {done.stderr}")
+    # The folder is empty, which it finds when it looks there.
+    expect_equal(done.returncode, 2, f"exit status:\n{done.stderr}")
+    expect("user.max_inotify_instances" in done.stderr,
+           f"it does not say what to raise:\n{done.stderr}")
+    expect("no config to begin with" in done.stderr,
+           f"it did not look there:\n{done.stderr}")
+    return None
+
+
 def main():
     def arguments(parser):
         parser.add_argument("--stepped-clock", metavar="FILE",
@@ -368,6 +392,7 @@ def main():
                   killed_for_memory, suite, visibility)
     suite.run("a daemon stopped that another may follow", standing_still,
               suite, "stopped", "auto", "dev", ["--survive", "yes"])
+    suite.run("no folder can be watched", without_watches, suite)
     suite.finish()
 
 
