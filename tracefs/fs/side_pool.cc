@@ -74,8 +74,9 @@ bool SidePool::TakeLocked(const std::shared_ptr<SideTask>& task, bool insist,
                           Worker** worker) {
   const uint32_t uid = task->uid();
   *worker = nullptr;
-  if (is_short_ && idle_.empty() && !insist) return false;
-  if (!aside_.contains(uid) && shares_.Take(uid)) {
+  const bool nobody_is_free = is_short_ && idle_.empty();
+  if (nobody_is_free && !insist) return false;
+  if (!nobody_is_free && !aside_.contains(uid) && shares_.Take(uid)) {
     if (idle_.empty()) {
       queue_.push_back(task);
       ++wanted_;
@@ -104,16 +105,18 @@ void SidePool::AttendLater() {
 }
 
 // A share of that user is free: it goes to the next user who may have it, to
-// the same user last. The thread that returned it takes the request.
-void SidePool::BringBack(uint32_t uid) {
+// the same user last. The thread that returned it takes the request. False: no
+// user may have it.
+bool SidePool::BringBack(uint32_t uid) {
   auto at = aside_.upper_bound(uid);
   for (size_t i = 0; i < aside_.size(); ++i, ++at) {
     if (at == aside_.end()) at = aside_.begin();
     if (!shares_.Take(at->first)) continue;
     queue_.push_back(TakeAsideOut(at->first, at->second, at->second.begin()));
     if (at->second.empty()) aside_.erase(at);
-    return;
+    return true;
   }
+  return false;
 }
 
 SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
@@ -278,7 +281,10 @@ void SidePool::MakeThreads(std::unique_lock<std::mutex>& lock) {
   ::pthread_attr_destroy(&attributes);
   lock.lock();
   threads_ -= failed;
-  is_short_ = failed > 0;
+  const bool was_short = std::exchange(is_short_, failed > 0);
+  if (was_short && !is_short_) {
+    while (BringBack(0)) ++wanted_;
+  }
 }
 
 // A signal that comes just before the call is lost, so it is sent again and

@@ -19,8 +19,8 @@
 // Threads: any. They are made by one of the pool's own, which is made by Start:
 // changes to the thread of a request (ids, processor) are not inherited. One is
 // there from the start and stays, so that whatever was taken is served by
-// somebody, also when no more can be made. Meanwhile nothing is taken that can
-// be served where it was read.
+// somebody, also when no more can be made. Meanwhile what can be served where
+// it was read is not taken, and all else is put aside.
 #pragma once
 
 #include <pthread.h>
@@ -166,7 +166,7 @@ class SidePool {
   bool Rest(std::unique_lock<std::mutex>& lock, Worker& self);
   std::shared_ptr<SideTask> TakeAsideOut(uint32_t uid, Asides& tasks,
                                          Asides::iterator at);
-  void BringBack(uint32_t uid);
+  bool BringBack(uint32_t uid);
   void AttendLater();
   void EndAsideOfTheDying(std::unique_lock<std::mutex>& lock);
   void Work();

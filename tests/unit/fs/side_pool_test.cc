@@ -431,7 +431,7 @@ TEST_F(SidePoolTest, ThreadsEndWhenThereIsNothingToDo) {
 
 TEST_F(SidePoolTest, WithoutMoreThreadsWhatWasTakenIsServedByTheFirst) {
   const int status = StatusOfAUser([] {
-    SidePool pool({});
+    SidePool pool({.aside = 64});
     if (!pool.Start().ok()) return false;
     LetMakeThreads(false);
     std::atomic<int> done{0};
@@ -462,6 +462,33 @@ TEST_F(SidePoolTest, WithoutMoreThreadsWhatNeedNotBeTakenIsNot) {
         Eventually([&] { return taken() == SidePool::Taken::kYes; });
     Open();
     return again && pool.Stop(5s);
+  });
+  if (status == 77) GTEST_SKIP() << "the user cannot be changed";
+  EXPECT_EQ(status, 0);
+}
+
+// It waits for a thread that hangs, and is killed, or lives to see more
+// threads.
+TEST_F(SidePoolTest, WithoutMoreThreadsWhatHasToBeTakenIsPutAside) {
+  const int status = StatusOfAUser([this] {
+    SidePool pool({.aside = 64});
+    if (!pool.Start().ok()) return false;
+    LetMakeThreads(false);
+    if (!Submitted(pool, Hanging(kUser))) return false;
+    if (!Submitted(pool, Hanging(kUser))) return false;  // nobody knows yet
+    std::this_thread::sleep_for(200ms);
+    const auto killed = MakeTask(kUser, [] {});
+    std::atomic<bool> done{false};
+    const auto patient = MakeTask(kOther, [&] { done = true; });
+    if (!Submitted(pool, killed) || !Submitted(pool, patient)) return false;
+    killed->dying = true;
+    if (!Eventually([&] { return killed->unbegun.load(); }) || done) {
+      return false;
+    }
+    LetMakeThreads(true);
+    const bool served = Eventually([&] { return done.load(); });
+    Open();
+    return served && pool.Stop(5s);
   });
   if (status == 77) GTEST_SKIP() << "the user cannot be changed";
   EXPECT_EQ(status, 0);
