@@ -21,6 +21,7 @@
 #include "tracefs/base/thread.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/mount/dead_mount.h"
+#include "tracefs/mount/fuse_messages.h"
 
 namespace tracefs {
 namespace {
@@ -174,6 +175,7 @@ Status Session::Rehearse(FileSystem& fs) {
 
 Status Session::MakeSession(const MountOptions& options,
                             const TransportChoice& transport, FileSystem& fs) {
+  BoundFuseMessages();
   std::vector<std::string> fuse_options = {"default_permissions",
                                            "subtype=tracefs",
                                            "fsname=" + Escaped(options.source)};

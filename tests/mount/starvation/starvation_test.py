@@ -17,6 +17,7 @@ import ctypes
 import glob
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -200,6 +201,46 @@ def in_little_memory(suite, visibility, transport):
     return f"{sum(made.values())} files"
 
 
+def everything_short(suite, visibility, transport):
+    """256 descriptors, 64 MiB, no more threads, and 1 MiB for the trace. What
+    is not in the trace is told as lost, and users notice nothing."""
+    with group("memory", suite) as memory, group("pids", suite) as pids, \
+            suite.tmpfs("little", size="1m") as little:
+        memory.set("memory.limit_in_bytes", "memory.max", 64 * MIB)
+        suite.remove("short")
+        source, point = suite.folder("short"), suite.folder("short-mnt")
+        trace = f"{little}/trace"
+        mount = suite.mount(
+            source, point, trace, visibility=visibility, transport=transport,
+            wrapper=["prlimit", "--nofile=256", *memory.wrapper(),
+                     *pids.wrapper()])
+        pids.set("pids.max", "pids.max", 1)
+        users = Users(point).work_for(0.5)
+        wait_until(lambda: "No space left" in mount.messages(),
+                   "the end of the room for the trace")
+        made = users.work_for(0.5).end()
+        expect_equal(kills(memory), 0, "daemons killed for want of memory")
+        subprocess.run(["umount", point], check=False, capture_output=True)
+        mount.wait(3)  # not all is in its trace
+        dump = suite.dump(trace)
+    recorded = collections.Counter(
+        e["path"].lstrip("/") for e in dump.events
+        if e.get("op") == "create" and not e.get("errno"))
+    done = {f"{user}/{i}" for user, count in made.items()
+            for i in range(count)}
+    expect_equal(set(recorded) - done, set(), "recorded, and not done")
+    expect_equal([name for name, n in recorded.items() if n > 1], [],
+                 "recorded twice")
+    expect(mount.messages().count("error creating thread") <= 1,
+           "libfuse says again and again what it cannot have")
+    told = re.search(r"ended with (\d+) lost", mount.messages())
+    expect(told, "no losses are told of")
+    expect(int(told[1]) >= len(done) - len(recorded),
+           f"{len(done) - len(recorded)} files are not in the trace")
+    return (f"{len(done)} files, {len(recorded)} of them in the trace, "
+            f"{told[1]} operations lost")
+
+
 def killed_for_memory(suite, visibility):
     """The kernel kills the daemon, as its group has no memory left; another
     takes its place when there is some."""
@@ -381,6 +422,8 @@ def main():
             suite.run(f"64 MiB of memory, {where}", in_little_memory, suite,
                       visibility, transport)
             suite.run(f"no threads, {where}", without_threads, suite,
+                      visibility, transport)
+            suite.run(f"everything short, {where}", everything_short, suite,
                       visibility, transport)
         suite.run(f"a clock put forward and back, over {transport}",
                   stepping_clock, suite, "auto", transport)
