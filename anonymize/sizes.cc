@@ -34,12 +34,14 @@ const Row kRows[] = {
     {Id(Field::kKeptAt), SizeTell::kNothing},
     {Id(Field::kKeptOffset), SizeTell::kTransfer},
     {Id(Field::kKeptLength), SizeTell::kTransfer},
+    {Id(Field::kExtentsLeftOut), SizeTell::kTransfer},
     // result
     {Id(Field::kResult), SizeTell::kTransfer},
     {Id(ArgId::kExitCode), SizeTell::kNothing},
     {Id(ArgId::kExitSignal), SizeTell::kNothing},
     // data
     {Id(Field::kData), SizeTell::kBytes},
+    {Id(Field::kExtents), SizeTell::kExtents},
     {Id(Field::kCmdline), SizeTell::kNothing},
     {Id(ArgId::kArgv), SizeTell::kNothing},
     {Id(ArgId::kEnviron), SizeTell::kNothing},
@@ -129,6 +131,8 @@ std::string_view WhatItTells(SizeTell tells) {
       return "as many bytes as were transferred";
     case SizeTell::kTarget:
       return "as long as the link";
+    case SizeTell::kExtents:
+      return "where the last blocks end";
     default:
       return "nothing";
   }
@@ -147,6 +151,7 @@ bool TellsExactly(const FieldPlan& field) {
       return field.treatment == Treatment::kCopy;
     case SizeTell::kBytes:
     case SizeTell::kTarget:
+    case SizeTell::kExtents:
       // Tokens of encrypted texts are as long as these; zeros are, too.
       return rule.action == Action::kKeep ||
              (rule.action == Action::kZero && tells == SizeTell::kBytes) ||

@@ -21,6 +21,7 @@ enum class SizeTell : uint8_t {
   kRanges,     // where the file has data: the last range ends at its end
   kBytes,      // as many bytes as were transferred
   kTarget,     // what a symbolic link leads to: as long as the link's size
+  kExtents,    // where blocks of the file are: the last one is at its end
 };
 
 SizeTell TellsOfSize(uint16_t arg_id);

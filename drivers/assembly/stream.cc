@@ -93,11 +93,14 @@ constexpr StreamFlagInfo kStreamFlags[] = {
      "STR_REPLAY, and what an operation is about to destroy (bytes that are "
      "overwritten or cut off, a file that loses its last name) is kept first, "
      "where keep_in says, so that tracefs-replay --undo gives it back"},
+    {"STR_EXTENTS", kStrExtents,
+     "where on the device lies what an fsync or the close of a file wrote, and "
+     "what a read had to fetch: costs an ioctl, mostly after the answer"},
     {"STR_ALL", kAll,
      "everything but STR_PRE_OP, coarser times, STR_EXE, STR_CMDLINE, "
      "STR_CGROUP, STR_TTY, STR_ATTR, STR_SYSCALL, STR_DATA, STR_DATA_CKSUM, "
      "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY, STR_REPLAY_CONTENTS, "
-     "STR_KEEP"},
+     "STR_KEEP, STR_EXTENTS"},
 };
 
 static_assert(
@@ -148,7 +151,8 @@ class Stream final : public AssemblyDriver {
             .data = (moves_data && keeps_contents()) ||
                     (op == Op::setxattr_ && keeps_states()),
             .order = keeps_states(),
-            .keep = (flags_ & kStrKeep) != 0 && DestroysContents(op)};
+            .keep = (flags_ & kStrKeep) != 0 && DestroysContents(op),
+            .extents = (flags_ & kStrExtents) != 0 && TellsExtents(op)};
   }
 
   ProcessNeeds process_needs() const override {
@@ -174,6 +178,11 @@ class Stream final : public AssemblyDriver {
   bool Assemble(Event& event, BlockBuilder& block) const override {
     // Attributes from before it say nothing of what the operation has done.
     if ((flags_ & kStrAttr) != 0 && !event.before) event.NeedAttributes();
+    ExtentSource::Answer extents;
+    if ((flags_ & kStrExtents) != 0 && event.extents != nullptr &&
+        !event.before) {
+      extents = event.extents->Ask(event);
+    }
     // Definitions come before the message that refers to them.
     uint32_t process = 0;
     uint32_t path = 0;
@@ -208,6 +217,8 @@ class Stream final : public AssemblyDriver {
       w.Put<uint32_t>(ArgId::kNewParentPathId, new_parent_path);
     }
     PutTexts(event, w);
+    PutText(w, Field::kExtentsOf, extents.of);
+    PutText(w, Field::kExtents, extents.list);
     if (!w.End()) return false;
     return !keeps_states() || event.before || PutState(event, block);
   }

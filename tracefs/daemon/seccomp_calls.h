@@ -49,6 +49,7 @@ inline constexpr std::array kAllowedCalls = {
 inline constexpr std::array kAllowedNumbers = {
     436,  // close_range
     449,  // futex_waitv
+    451,  // cachestat
     452,  // fchmodat2
     463,  // setxattrat
     464,  // getxattrat

@@ -7,6 +7,7 @@
 #if TRACEFS_HAVE_SECCOMP
 
 #include <fcntl.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
@@ -35,13 +36,14 @@ namespace tracefs {
 namespace {
 
 // Everything that libfuse and the handlers ask of a descriptor by ioctl.
-constexpr std::array<unsigned long, 14> kIoctls = {
+constexpr std::array<unsigned long, 15> kIoctls = {
     FS_IOC_GETFLAGS,
     FS_IOC_SETFLAGS,
     FS_IOC_GETVERSION,
     FS_IOC_FSGETXATTR,
     FS_IOC_FSSETXATTR,
     FICLONERANGE,               // what is kept (tracefs/keep)
+    FS_IOC_FIEMAP,              // where it lies (STR_EXTENTS)
     _IOR(229, 0, uint32_t),     // FUSE_DEV_IOC_CLONE
     _IOW(229, 1, uint64_t[2]),  // FUSE_DEV_IOC_BACKING_OPEN
     _IOW(229, 2, uint32_t),     // FUSE_DEV_IOC_BACKING_CLOSE

@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/event/extents.h"
 #include "tracefs/event/field.h"
 #include "tracefs/event/file_state.h"
 #include "tracefs/event/op.h"
@@ -182,6 +183,8 @@ struct Event {
   const CallerInfo* caller = nullptr;
   const CallerDetails* details = nullptr;
   EventResolver* resolver = nullptr;
+  ExtentSource* extents =
+      nullptr;  // of what lies somewhere; good until the end
 
   // The destination of a copy; 0: no operation but that has two files.
   uint64_t second_file() const { return new_name.empty() ? new_parent : 0; }

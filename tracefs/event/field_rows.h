@@ -124,7 +124,13 @@
   X(kKeptFrom, "", "ARG_KEPT_FROM", 59, 8, kUnsigned, kResult,                \
     kStrKeep, kHandle, kDecimal, "kept_from")                                 \
   X(kNotKept, "", "ARG_NOT_KEPT", 60, 4, kErrno, kResult,                     \
-    kStrKeep, kRequest, kDecimal, "not_kept")
+    kStrKeep, kRequest, kDecimal, "not_kept")                                 \
+  X(kExtentsDevice, "", "ARG_EXTENTS_DEVICE", 61, 8, kHex, kResult,           \
+    kStrExtents, kDevice, kDevice, "extents_dev")                             \
+  X(kExtentsLeftOut, "", "ARG_EXTENTS_LEFT_OUT", 62, 8, kUnsigned, kResult,   \
+    kStrExtents, kIo, kDecimal, "extents_left_out")                           \
+  X(kExtentsErrno, "", "ARG_EXTENTS_ERRNO", 63, 4, kErrno, kResult,           \
+    kStrExtents, kRequest, kDecimal, "extents_errno")
 
 // Texts. In place of the width: DataShape. Those that come with a request have
 // a member of Event each (kRequestTexts in event.h). Argument id 0: in no trace.
@@ -157,6 +163,10 @@
     kStrCmdline, kData, kWord, "cmdline")                                     \
   X(kAncestor, "descendant", "ARG_ANCESTOR", 77, kWord, kText, kAncestors,    \
     kStrNone, kComm, kNotShown, "ancestor")                                   \
+  X(kExtentsOf, "", "ARG_EXTENTS_OF", 78, kWord, kText, kResult,              \
+    kStrExtents, kRequest, kWord, "extents_of")                               \
+  X(kExtents, "", "ARG_EXTENTS", 79, kWord, kText, kResult,                   \
+    kStrExtents, kData, kWord, "extents")                                     \
   X(kData, "", "ARG_DATA", 74, kBytes, kBytes, kRequest,                      \
     kStrData, kData, kBytes, "data")
 

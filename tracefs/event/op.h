@@ -143,6 +143,15 @@ inline constexpr bool DestroysContents(Op op) {
          op == Op::copy_file_range_;
 }
 
+// Whether it may give a file blocks of its device, or other ones.
+inline constexpr bool WritesContents(Op op) {
+  return op == Op::write_ || op == Op::fallocate_ || op == Op::copy_file_range_;
+}
+// Whether it can be told of it where on the device that lies (STR_EXTENTS).
+inline constexpr bool TellsExtents(Op op) {
+  return op == Op::read_ || op == Op::fsync_ || op == Op::release_;
+}
+
 inline constexpr const OpInfo& Info(Op op) {
   return op_table::kRows[Index(op)];
 }

@@ -43,6 +43,7 @@ enum StreamFlag : uint64_t {
   kStrCmdline = 1u << 31,
   kStrReplay = uint64_t{1} << 32,
   kStrKeep = uint64_t{1} << 34,  // 33: drivers/assembly/stream.cc
+  kStrExtents = uint64_t{1} << 35,
 };
 
 // What the process definition holds, and what names the caller at all.

@@ -85,7 +85,9 @@ class CachePolicy {
   bool TracesAny() const;
 
  private:
-  bool Traced(Op op) const { return sink_.InterestIn(op) != 0; }
+  bool Traced(Op op) const {
+    return (sink_.InterestIn(op) & EventSink::kRecord) != 0;
+  }
 
   const Visibility visibility_;
   const EventSink& sink_;

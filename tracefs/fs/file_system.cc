@@ -14,6 +14,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/extents.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
@@ -399,6 +400,8 @@ void FileSystem::ReleaseAll() {
     op.Through(*handle);
     op.Set(Field::kFlags, static_cast<uint32_t>(handle->flags));
     op.InferCaller(*handle);
+    ExtentsOfWrites extents(op, *handle);
+    extents.Settle(true);
     op.EndWithoutReply();
     // Closing might hang, or a thread that does use it: the process ends soon.
     if (may_hang_below_) static_cast<void>(handle.release());

@@ -2,6 +2,7 @@
 //
 // The kernel knows a handle by the number of its record, which says what to
 // make again in the place of that number.
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -136,6 +137,8 @@ Status HandleTable::Restore(InodeTable& inodes, UserShares& shares) {
     handle->buffered_fd_.store(record.plain_fd.load());
     handle->append_only = record.append_only != 0;
     handle->io_mode = static_cast<IoMode>(record.io_mode);
+    // What the dead daemon had noted died with it.
+    if ((record.flags & O_ACCMODE) != O_RDONLY) inode->SetUnknownWrites(true);
     if (record.is_dir == 0) {
       const bool passes = inode->io_opens().Enter(record.passes != 0);
       handle->io_claim = IoClaim(inode->io_opens(), passes);

@@ -37,15 +37,24 @@ uint64_t InodeTable::KeyHash(dev_t device, ino_t number) {
   return x;
 }
 
-PageOrder& Inode::MakePageOrder() {
-  if (PageOrder* known = page_order()) return *known;
-  auto made = std::make_unique<PageOrder>();
-  PageOrder* expected = nullptr;
-  if (page_order_.compare_exchange_strong(expected, made.get())) {
+namespace {
+
+// What `slot` points to, made now if there is none yet.
+template <typename T>
+T& MadeOnce(std::atomic<T*>& slot) {
+  if (T* known = slot.load(std::memory_order_acquire)) return *known;
+  auto made = std::make_unique<T>();
+  T* expected = nullptr;
+  if (slot.compare_exchange_strong(expected, made.get())) {
     return *made.release();
   }
   return *expected;  // another request was first
 }
+
+}  // namespace
+
+PageOrder& Inode::MakePageOrder() { return MadeOnce(page_order_); }
+WriteNotes& Inode::MakeWriteNotes() { return MadeOnce(write_notes_); }
 
 InodeTable::~InodeTable() {
   // No FORGETs come on unmount (linux/fs/fuse/inode.c, fuse_evict_inode).

@@ -29,6 +29,7 @@
 #include "tracefs/fs/io_opens.h"
 #include "tracefs/fs/lasting_ids.h"
 #include "tracefs/fs/page_order.h"
+#include "tracefs/fs/written_ranges.h"
 #include "tracefs/survive/area.h"
 
 namespace tracefs {
@@ -71,7 +72,10 @@ class Inode {
         fd_(file.fd.Release()),
         handle_(std::move(file.handle)) {}
 
-  ~Inode() { delete page_order_.load(std::memory_order_relaxed); }
+  ~Inode() {
+    delete page_order_.load(std::memory_order_relaxed);
+    delete write_notes_.load(std::memory_order_relaxed);
+  }
   Inode(const Inode&) = delete;
   Inode& operator=(const Inode&) = delete;
 
@@ -121,6 +125,19 @@ class Inode {
     return page_order_.load(std::memory_order_acquire);
   }
   PageOrder& MakePageOrder();
+  // What was written and has not been asked for since (extents.h); null before
+  // the first write that is noted.
+  WriteNotes* write_notes() const {
+    return write_notes_.load(std::memory_order_acquire);
+  }
+  WriteNotes& MakeWriteNotes();
+  // Something was written that nobody has noted.
+  void SetUnknownWrites(bool is) {
+    unknown_writes_.store(is, std::memory_order_relaxed);
+  }
+  bool has_unknown_writes() const {
+    return unknown_writes_.load(std::memory_order_relaxed);
+  }
   // For a directory: whether the last name looked up in it led to a file that
   // was not known before, as the next one then may.
   void NoteLookup(bool found_new) {
@@ -184,7 +201,9 @@ class Inode {
   std::atomic<bool> append_only_{false};
   std::atomic<bool> finds_new_{false};
   std::atomic<bool> may_have_several_names_{false};
-  std::atomic<PageOrder*> page_order_{nullptr};  // owned
+  std::atomic<bool> unknown_writes_{false};
+  std::atomic<PageOrder*> page_order_{nullptr};    // owned
+  std::atomic<WriteNotes*> write_notes_{nullptr};  // owned
 };
 
 // Threads: any. Lock order: shard of an id, then name stripe; the shard of a

@@ -20,6 +20,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/callers_rights.h"
+#include "tracefs/fs/extents.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/keep_before.h"
@@ -220,10 +221,9 @@ void KeepCopied(OpScope& op, const Handle& source, uint64_t offset,
   }
 }
 
-}  // namespace
-
-void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-            fuse_file_info* fi) {
+// `cached`: what was known of the pages before it was handed over.
+void Read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+          fuse_file_info* fi, int64_t cached) {
   OpScope op(req, Op::read_);
   const Handle& handle = HandleOf(fi);
   Range(op, handle, static_cast<uint64_t>(offset), size);
@@ -246,12 +246,14 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                                                size);
   }
   const int fd = handle.FdFor(op.fs(), fi->flags);
+  ExtentsOfRead extents(op, handle, cached);
+  extents.Look(fd, static_cast<uint64_t>(offset), size);
   ssize_t n = may_wait ? ::pread(fd, buffer, size, offset)
                        : ReadNow(handle, fd, buffer, size, offset);
   if (n < 0 && !may_wait && errno == EAGAIN) {
-    if (op.HandOverOrMake([req, ino, size, offset,
+    if (op.HandOverOrMake([req, ino, size, offset, cached = extents.cached(),
                            file = KeptObject<fuse_file_info>(fi)]() mutable {
-          FsRead(req, ino, size, offset, file.get());
+          Read(req, ino, size, offset, file.get(), cached);
         })) {
       return;
     }
@@ -265,7 +267,27 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   } else if (op.KeepsData()) {
     op.Set(Field::kDataLeftOut, 1);
   }
+  extents.Settle(static_cast<uint64_t>(offset), got);
   op.End(n, 0, [&] { return fuse_reply_buf(req, buffer, got); });
+}
+
+// Where what was written lies in the file, or may: of what is appended the
+// kernel knows only where the file ended, or ended earlier.
+void NotePut(const OpScope& op, const Handle& handle, int fd, uint64_t offset,
+             uint64_t put, bool append) {
+  uint64_t end = offset + put;
+  struct stat st;
+  if (append && op.NotesWrites() && ::fstat(fd, &st) == 0) {
+    end = std::max(end, static_cast<uint64_t>(st.st_size));
+  }
+  NoteWritten(op, handle.inode, offset, end);
+}
+
+}  // namespace
+
+void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+            fuse_file_info* fi) {
+  Read(req, ino, size, offset, fi, ExtentsOfRead::kNotAsked);
 }
 
 void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
@@ -292,6 +314,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     return op.ReplyError(error);
   }
   ssize_t n;
+  int fd = -1;
   {
     const fuse_ctx* caller = ContextOf(req);
     // Mapped pages are written back as root, whoever changed them.
@@ -312,7 +335,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
       if (PageOrder* const order = handle.inode.page_order()) {
         lock = std::shared_lock(order->stores());
       }
-      const int fd = handle.FdFor(op.fs(), fi->flags);
+      fd = handle.FdFor(op.fs(), fi->flags);
       n = WriteOnce(fd, iov, offset, append);
       // Asked again: the first page may have been read meanwhile.
       if (PageOrder* const order = handle.inode.page_order();
@@ -325,6 +348,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   if (n < 0) return op.ReplyError(errno);
   keep.Settle(n > 0);
   const auto put = static_cast<size_t>(n);
+  NotePut(op, handle, fd, static_cast<uint64_t>(offset), put, append);
   op.End(n, 0, [&] { return fuse_reply_write(req, put); });
 }
 
@@ -366,6 +390,14 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   ThreadCredentials::Current().AllowFsetid(IsRootWith(op, kFsetid));
   const int error = ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno;
   keep.Settle(error == 0);
+  if (error == 0 && (mode & FALLOC_FL_PUNCH_HOLE) == 0) {
+    // What lies after a range that comes or goes is other bytes of the file.
+    constexpr int kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+    const auto begin = static_cast<uint64_t>(offset);
+    NoteWritten(op, handle.inode, begin,
+                (mode & kMoves) != 0 ? uint64_t{INT64_MAX}
+                                     : begin + static_cast<uint64_t>(length));
+  }
   op.ReplyError(error);
 }
 
@@ -392,15 +424,15 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   const Handle& in = HandleOf(fi_in);
   const Handle& out = HandleOf(fi_out);
   const auto begin_in = static_cast<uint64_t>(offset_in);
+  const auto begin_out = static_cast<uint64_t>(offset_out);
   Range(op, in, begin_in, size);
   op.Onto(out);
-  op.Set(Field::kOffsetOut, static_cast<uint64_t>(offset_out));
+  op.Set(Field::kOffsetOut, begin_out);
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Begin();
   op.LooksAndChanges(in.inode, out.inode);
   KeepBefore keep(op);
-  if (const int error = keep.Range(out.inode, static_cast<uint64_t>(offset_out),
-                                   static_cast<uint64_t>(offset_out) + size);
+  if (const int error = keep.Range(out.inode, begin_out, begin_out + size);
       error != 0) {
     return op.ReplyError(error);
   }
@@ -419,6 +451,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   // The kernel thinks of the file that was written only.
   op.fs().ForgetAttributes(in.inode);
   const auto copied = static_cast<size_t>(n);
+  NoteWritten(op, out.inode, begin_out, begin_out + copied);
   if (copied != 0 && op.KeepsData()) KeepCopied(op, in, begin_in, copied);
   op.End(n, 0, [&] { return fuse_reply_write(req, copied); });
 }

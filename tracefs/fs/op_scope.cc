@@ -12,8 +12,9 @@ namespace tracefs {
 
 OpScope::OpScope(FileSystem& fs, Op op)
     : req_(nullptr), op_(op), fs_(fs), begin_ns_(MonotonicNs()) {
-  if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
-    Record(interest, fuse_ctx{});
+  interest_ = fs_.sink().InterestIn(op);
+  if ((interest_ & EventSink::kRecord) != 0) {
+    Record(interest_, fuse_ctx{});
   }
 }
 

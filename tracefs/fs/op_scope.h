@@ -39,8 +39,9 @@ class OpScope {
     if (fs_.waits().Of(op).suspects()) [[unlikely]] {
       computed_ns_ = ComputedNs();
     }
-    if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
-      Record(interest, *ContextOf(req));
+    interest_ = fs_.sink().InterestIn(op);
+    if ((interest_ & EventSink::kRecord) != 0) {
+      Record(interest_, *ContextOf(req));
     } else {
       begin_ns_ = MonotonicNs();
     }
@@ -132,6 +133,15 @@ class OpScope {
   const Event& event() const { return recording_->event; }
   // Whether some tracer keeps the bytes that are moved.
   bool KeepsData() const { return Wants(EventSink::kData); }
+  // Whether some tracer records where it lies; then, of a release or fsync, the
+  // writes before it note themselves.
+  bool WantsExtents() const { return Wants(EventSink::kExtents); }
+  bool NotesWrites() const {
+    return (interest_ & EventSink::kNotesWrites) != 0;
+  }
+  void Lies(ExtentSource& extents) {
+    if (traced()) recording_->event.extents = &extents;
+  }
   bool Orders() const {
     return Wants(EventSink::kOrder) && !fs_.may_hang_below();
   }
@@ -245,6 +255,7 @@ class OpScope {
 
   const fuse_req_t req_;
   const Op op_;
+  uint32_t interest_ = 0;
   static constexpr auto kLook = ChangeOrder::Use::kLook;
   static constexpr auto kChange = ChangeOrder::Use::kChange;
   bool to_disk_ = false;

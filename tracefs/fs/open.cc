@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tracefs/fs/callers_rights.h"
+#include "tracefs/fs/extents.h"
 #include "tracefs/fs/file_share.h"
 #include "tracefs/fs/keep_before.h"
 #include "tracefs/fs/op_scope.h"
@@ -182,12 +183,14 @@ void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.InferCaller(*handle);
   op.Begin();
+  ExtentsOfWrites extents(op, *handle);
   if (fs.options().forward_locks) {
     if (fi->flock_release != 0) {
       fs.locks().FlockRelease(ino, fi->lock_owner);
     }
     fs.locks().ReleaseHandle(ino, handle->id);
   }
+  extents.Settle(true);
   op.ReplyError(0);
   fs.Dismiss(std::move(handle));
 }
@@ -201,9 +204,12 @@ void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,
   op.Set(Field::kFlags, data_only != 0 ? 1 : 0);
   op.InferCaller(handle);
   op.Begin();
+  ExtentsOfWrites extents(op, handle);
   const int fd = handle.Fd(op.fs());
-  op.ReplyError((data_only != 0 ? ::fdatasync(fd) : ::fsync(fd)) == 0 ? 0
-                                                                      : errno);
+  const int error =
+      (data_only != 0 ? ::fdatasync(fd) : ::fsync(fd)) == 0 ? 0 : errno;
+  extents.Settle(error == 0);
+  op.ReplyError(error);
 }
 
 }  // namespace tracefs

@@ -164,7 +164,7 @@ bool EventSink::Refuses(Op op) {
 }
 
 bool EventSink::MayRecord(Event& event) const {
-  if (InterestIn(event.op) == 0) return false;
+  if ((InterestIn(event.op) & kRecord) == 0) return false;
   OwnerSection section(slots_->OfThread().lock);
   const TracerSet& set = *tracers_.load(std::memory_order_acquire);
   return std::any_of(

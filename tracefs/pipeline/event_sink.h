@@ -3,7 +3,8 @@
 // For each request a handler asks what tracers want to know about it. If
 // nothing, it makes no event, else a Recording:
 //
-//   if (const uint32_t interest = sink.InterestIn(op); interest != 0) {
+//   if (const uint32_t interest = sink.InterestIn(op);
+//       (interest & EventSink::kRecord) != 0) {
 //     Recording recording(sink, op, interest);  // it begins
 //     recording.event.Set(…);                   // its arguments
 //     if (recording.Wants(EventSink::kBefore)) recording.Before();
@@ -47,13 +48,18 @@ class EventSink {
     // Begin and end must show which of two conflicting operations took effect
     // first.
     kOrder = 512,
-    kKeep = 1024,  // some tracer wants kept what it destroys
+    kKeep = 1024,     // some tracer wants kept what it destroys
+    kExtents = 2048,  // some tracer records where on the device it lies
+    // Some tracer records where what is written lies, once that is synced or
+    // closed: what is written is to be noted, whether it is recorded or not.
+    kNotesWrites = 4096,
   };
 
   EventSink(const EventSink&) = delete;
   EventSink& operator=(const EventSink&) = delete;
 
-  // What tracers want of this operation: Interest bits. One relaxed load.
+  // What tracers want of this operation: Interest bits. Without kRecord there
+  // is to be no Recording. One relaxed load.
   uint32_t InterestIn(Op op) const {
     return interest_[Index(op)].load(std::memory_order_relaxed);
   }
@@ -110,7 +116,8 @@ class Parked {
 // time.
 class Recording {
  public:
-  // `interest`: InterestIn(op), not 0. Sets op and begin time of the event.
+  // `interest`: InterestIn(op), with kRecord. Sets op and begin time of the
+  // event.
   Recording(EventSink& sink, Op op, uint32_t interest);
   ~Recording();
   Recording(const Recording&) = delete;

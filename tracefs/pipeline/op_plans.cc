@@ -20,6 +20,7 @@ OpPlans::OpPlan MakePlan(
     plan.data |= needs.data;
     plan.order |= needs.order;
     plan.keep |= needs.keep;
+    plan.extents |= needs.extents;
     plan.names |= needs.names;
   }
   if (!plan.record && !plan.before) return {};

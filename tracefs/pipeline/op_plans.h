@@ -26,6 +26,7 @@ class OpPlans {
     bool data = false;
     bool order = false;
     bool keep = false;
+    bool extents = false;
     bool names = false;
   };
 

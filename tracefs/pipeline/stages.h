@@ -61,6 +61,7 @@ struct AssemblyNeeds {
   bool counts = false;     // EventCounter instead of messages
   bool names = false;      // bits of name predicates (Event::name_bits)
   bool keep = false;       // what it destroys (kKeep)
+  bool extents = false;    // where it lies (kExtents)
 };
 
 // Counts kept events instead of recording each: the other half of an assembly

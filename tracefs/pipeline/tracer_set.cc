@@ -15,6 +15,10 @@ uint32_t TracerSet::InterestIn(Op op) const {
   uint32_t bits = 0;
   for (const Entry& e : running) {
     const OpPlans::OpPlan& plan = e.plans->plan(op);
+    if (WritesContents(op) && (e.plans->plan(Op::fsync_).extents ||
+                               e.plans->plan(Op::release_).extents)) {
+      bits |= EventSink::kNotesWrites;
+    }
     if (!plan.record && !plan.before) continue;
     bits |= EventSink::kRecord;
     if (plan.before) bits |= EventSink::kBefore;
@@ -25,6 +29,7 @@ uint32_t TracerSet::InterestIn(Op op) const {
     if (plan.data) bits |= EventSink::kData;
     if (plan.order) bits |= EventSink::kOrder;
     if (plan.keep) bits |= EventSink::kKeep;
+    if (plan.extents) bits |= EventSink::kExtents;
     if (plan.names) bits |= EventSink::kNames;
     // The caller matters only for events that the filter keeps: the filter
     // decides first, and the caller of a dropped event is never looked up.
