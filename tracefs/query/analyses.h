@@ -12,7 +12,7 @@ namespace tracefs::query {
 
 struct AnalysisOptions {
   size_t top = 20;        // as many as are wanted of what is kept by rank
-  std::string path = {};  // of `who`, as it was given
+  std::string path = {};  // of `who` and `disk`, as it was given
   // The operations that come are not all: the question has a filter or a range.
   bool narrowed = false;
   GroupSpec group = {};  // of `group`
@@ -38,7 +38,9 @@ std::unique_ptr<Analysis> MakeAccess(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeBlocks(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeChurn(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeCriticalPath(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeDisk(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeDoubleWrites(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeExtents(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeGroup(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeQueueing(const AnalysisOptions& options);

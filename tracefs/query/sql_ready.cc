@@ -427,6 +427,10 @@ constexpr SqlRow kRows[] = {
     {.analysis = "blocks",
      .tables = {},
      .why_not = "it samples blocks of 4096 bytes one by one"},
+    {.analysis = "extents", .tables = {}, .why_not = kOneByOne},
+    {.analysis = "disk",
+     .tables = {},
+     .why_not = "requests of the block layer are not in the layout"},
 };
 
 }  // namespace

@@ -84,6 +84,23 @@ top = all
 analysis = blocks
 top = all
 )"},
+    {"extents", "where on the device files lie, how far accesses are apart",
+     R"(# Where on the device do files lie, and how far is it from one access to the
+# next? Only in traces with STR_EXTENTS.
+[extents]
+analysis = extents
+sort = extents
+top = 20
+)"},
+    {"disk", "how much of fsyncs and reads was the device's",
+     R"(# How much of an fsync, or of a read that fetched something, was the device's?
+# REQUESTS is what perf script prints of block:block_rq_issue and _complete.
+[disk]
+analysis = disk
+sort = latency
+top = 20
+)",
+     "REQUESTS"},
     {"lifetimes", "how long files live, and what is thrown away",
      R"(# How long do files live that were created here, by who created them?
 [lifetimes]
