@@ -22,7 +22,9 @@ std::vector<BuildGraph::PathUse> BuildGraph::UsesOfPath(PathId path) const {
   std::vector<PathUse> result;
   if (path >= paths_.size()) return result;
   for (uint32_t i = path_begin_[path]; i < path_begin_[path + 1]; ++i) {
-    result.push_back({path_uses_[i].execution, &uses_[path_uses_[i].use]});
+    const uint32_t use = path_uses_[i].use;
+    result.push_back({path_uses_[i].execution, &uses_[use],
+                      times_.empty() ? nullptr : &times_[use]});
   }
   return result;
 }
@@ -125,6 +127,7 @@ void GraphBuilder::ExecutionEnded(const Process& process) {
   execution.first_use = graph_.uses_.size();
   execution.use_count = uses.size();
   graph_.uses_.insert(graph_.uses_.end(), uses.begin(), uses.end());
+  graph_.times_.insert(graph_.times_.end(), uses.begin(), uses.end());
 }
 
 void GraphBuilder::ProcessEnded(const Process& process) {
@@ -140,26 +143,37 @@ void GraphBuilder::ProcessEnded(const Process& process) {
   mine.comm = process.comm;
 }
 
-void GraphBuilder::IndexPaths() {
-  std::vector<uint32_t>& begin = graph_.path_begin_;
-  begin.assign(graph_.paths_.size() + 1, 0);
-  for (const Use& use : graph_.uses_) ++begin[use.path + 1];
-  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-  std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
-  graph_.path_uses_.resize(graph_.uses_.size());
-  graph_.last_writers_.assign(graph_.paths_.size(), kNobody);
-  std::vector<uint64_t> written_ns(graph_.paths_.size(), 0);
-  for (ExecutionId id = 0; id < graph_.executions_.size(); ++id) {
-    const GraphExecution& execution = graph_.executions_[id];
+void BuildGraph::IndexPaths() {
+  path_begin_.assign(paths_.size() + 1, 0);
+  for (const FileUse& use : uses_) ++path_begin_[use.path + 1];
+  for (size_t i = 1; i < path_begin_.size(); ++i) {
+    path_begin_[i] += path_begin_[i - 1];
+  }
+  std::vector<uint32_t> at(path_begin_.begin(), path_begin_.end() - 1);
+  path_uses_.resize(uses_.size());
+  for (ExecutionId id = 0; id < executions_.size(); ++id) {
+    const GraphExecution& execution = executions_[id];
     for (size_t i = 0; i < execution.use_count; ++i) {
       const size_t number = execution.first_use + i;
-      const Use& use = graph_.uses_[number];
-      graph_.path_uses_[at[use.path]++] = {id, static_cast<uint32_t>(number)};
+      path_uses_[at[uses_[number].path]++] = {id,
+                                              static_cast<uint32_t>(number)};
+    }
+  }
+}
+
+void GraphBuilder::FindLastWriters() {
+  graph_.last_writers_.assign(graph_.paths_.size(), kNobody);
+  std::vector<uint64_t> written_ns(graph_.paths_.size(), 0);
+  for (const GraphExecution& execution : graph_.executions_) {
+    for (size_t i = 0; i < execution.use_count; ++i) {
+      const size_t number = execution.first_use + i;
+      const FileUse& use = graph_.uses_[number];
+      const uint64_t write_ns = graph_.times_[number].last_write_ns;
       ProcessId& writer = graph_.last_writers_[use.path];
       if (use.Writes() &&
-          (writer == kNobody || use.last_write_ns > written_ns[use.path])) {
+          (writer == kNobody || write_ns > written_ns[use.path])) {
         writer = execution.process;
-        written_ns[use.path] = use.last_write_ns;
+        written_ns[use.path] = write_ns;
       }
     }
   }
@@ -193,33 +207,34 @@ void GraphBuilder::FindParents() {
   }
 }
 
-void GraphBuilder::WalkTree() {
-  const size_t count = graph_.processes_.size();
+bool BuildGraph::WalkTree() {
+  const size_t count = processes_.size();
   std::vector<std::vector<ProcessId>> children(count);
   std::vector<ProcessId> left;
-  FindParents();
   for (ProcessId id = static_cast<ProcessId>(count); id-- > 0;) {
-    const ProcessId parent = graph_.processes_[id].parent;
+    const ProcessId parent = processes_[id].parent;
     if (parent == kNobody) {
       left.push_back(id);
     } else {
       children[parent].push_back(id);
     }
   }
-  graph_.walk_at_.resize(count);
-  graph_.walk_size_.assign(count, 1);
+  walk_at_.resize(count);
+  walk_size_.assign(count, 1);
   while (!left.empty()) {
     const ProcessId id = left.back();
     left.pop_back();
-    graph_.walk_at_[id] = static_cast<uint32_t>(graph_.walk_.size());
-    graph_.walk_.push_back(id);
+    walk_at_[id] = static_cast<uint32_t>(walk_.size());
+    walk_.push_back(id);
     left.insert(left.end(), children[id].begin(), children[id].end());
   }
+  if (walk_.size() != count) return false;
   for (size_t i = count; i-- > 0;) {
-    const ProcessId id = graph_.walk_[i];
-    const ProcessId parent = graph_.processes_[id].parent;
-    if (parent != kNobody) graph_.walk_size_[parent] += graph_.walk_size_[id];
+    const ProcessId id = walk_[i];
+    const ProcessId parent = processes_[id].parent;
+    if (parent != kNobody) walk_size_[parent] += walk_size_[id];
   }
+  return true;
 }
 
 BuildGraph GraphBuilder::Finish() {
@@ -229,8 +244,10 @@ BuildGraph GraphBuilder::Finish() {
   graph_.facts_ = facts_.Take();
   graph_.pipes_ = pipes_.Match();
   graph_.crowded_pipes_ = pipes_.crowded();
-  IndexPaths();
-  WalkTree();
+  graph_.IndexPaths();
+  FindLastWriters();
+  FindParents();
+  static_cast<void>(graph_.WalkTree());
   return std::move(graph_);
 }
 

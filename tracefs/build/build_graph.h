@@ -68,13 +68,14 @@ class BuildGraph {
   const PathTable& paths() const { return paths_; }
   const std::vector<GraphProcess>& processes() const { return processes_; }
   const std::vector<GraphExecution>& executions() const { return executions_; }
-  std::span<const Use> UsesOf(ExecutionId id) const {
+  std::span<const FileUse> UsesOf(ExecutionId id) const {
     const GraphExecution& execution = executions_[id];
     return std::span(uses_).subspan(execution.first_use, execution.use_count);
   }
   struct PathUse {
     ExecutionId execution;
-    const Use* use;
+    const FileUse* use;
+    const UseTimes* times;
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
@@ -111,11 +112,18 @@ class BuildGraph {
 
  private:
   friend class GraphBuilder;
+  friend class GraphCodec;
+
+  // What follows from the rest. False, and nothing can be asked, where somebody
+  // is his own ancestor.
+  bool WalkTree();
+  void IndexPaths();
 
   PathTable paths_;
   std::vector<GraphProcess> processes_;
   std::vector<GraphExecution> executions_;
-  std::vector<Use> uses_;  // by execution
+  std::vector<FileUse> uses_;    // by execution
+  std::vector<UseTimes> times_;  // of each
   std::vector<PathFacts> facts_;
   std::vector<PipeEdge> pipes_;
   std::vector<DoubleWrite> double_writes_;
@@ -169,9 +177,8 @@ class GraphBuilder final : public TrackerListener {
   // `inode`: of the file that is written.
   void NoteWrite(const Process& process, const FileStep& step, PathId path,
                  uint16_t access, uint64_t inode);
-  void IndexPaths();
+  void FindLastWriters();
   void FindParents();
-  void WalkTree();
 
   BuildGraph graph_;
   ProcessTracker tracker_;

@@ -49,21 +49,41 @@ void ForEachUse(const BuildGraph& graph, const DependencyFinder::Group& group,
                 Visit visit) {
   const auto of_process = [&](ProcessId process) {
     for (const ExecutionId id : graph.processes()[process].executions) {
-      for (const Use& use : graph.UsesOf(id)) visit(use);
+      for (const FileUse& use : graph.UsesOf(id)) visit(use);
     }
   };
   if (!group.tree) return of_process(group.root);
   for (const ProcessId member : graph.Subtree(group.root)) of_process(member);
 }
 
-std::unordered_set<PathId> WrittenBy(const BuildGraph& graph,
-                                     const DependencyFinder::Group& group) {
-  std::unordered_set<PathId> written;
-  ForEachUse(graph, group, [&](const Use& use) {
-    if (use.Writes()) written.insert(use.path);
+// Sorted: most groups write one file or two.
+std::vector<PathId> WrittenBy(const BuildGraph& graph,
+                              const DependencyFinder::Group& group) {
+  std::vector<PathId> written;
+  ForEachUse(graph, group, [&](const FileUse& use) {
+    if (use.Writes()) written.push_back(use.path);
   });
+  std::sort(written.begin(), written.end());
   return written;
 }
+
+bool IsAmong(const std::vector<PathId>& sorted, PathId path) {
+  return std::binary_search(sorted.begin(), sorted.end(), path);
+}
+
+// Paths or processes, by their numbers.
+class Seen {
+ public:
+  explicit Seen(size_t count) : seen_(count) {}
+  // True the first time.
+  bool Add(size_t number) {
+    if (seen_[number]) return false;
+    return seen_[number] = true;
+  }
+
+ private:
+  std::vector<bool> seen_;
+};
 
 }  // namespace
 
@@ -126,11 +146,11 @@ ProcessId DependencyFinder::JobOf(ProcessId process) const {
 }
 
 bool DependencyFinder::HasInput(const Group& group) const {
-  const std::unordered_set<PathId> written = WrittenBy(graph_, group);
+  const std::vector<PathId> written = WrittenBy(graph_, group);
   bool found = false;
-  ForEachUse(graph_, group, [&](const Use& use) {
-    found |=
-        use.open_mode == 0 && !use.Has(kRun) && !written.contains(use.path);
+  ForEachUse(graph_, group, [&](const FileUse& use) {
+    found = found || (use.open_mode == 0 && !use.Has(kRun) &&
+                      !IsAmong(written, use.path));
   });
   return found;
 }
@@ -181,12 +201,12 @@ PathList DependencyFinder::ReadsOf(const Group& group) {
 
 std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   std::vector<PathId> reads;
-  ForEachUse(graph_, group, [&](const Use& use) {
+  ForEachUse(graph_, group, [&](const FileUse& use) {
     if (use.Reads()) reads.push_back(use.path);
   });
   if (group.tree) {
-    const std::unordered_set<PathId> written = WrittenBy(graph_, group);
-    std::erase_if(reads, [&](PathId path) { return written.contains(path); });
+    const std::vector<PathId> written = WrittenBy(graph_, group);
+    std::erase_if(reads, [&](PathId path) { return IsAmong(written, path); });
   }
   std::sort(reads.begin(), reads.end());
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
@@ -239,8 +259,9 @@ Dependencies DependencyFinder::Of(PathId target) {
   result.written = graph_.LastWriterOf(target) != kNobody;
   if (!result.written || IsExcludedFile(chosen, target)) return result;
 
-  std::unordered_set<PathId> seen_files = {target};
-  std::unordered_set<ProcessId> seen_processes;
+  Seen seen_files(graph_.paths().size());
+  seen_files.Add(target);
+  Seen seen_processes(graph_.processes().size());
   std::vector<PathId> queue = {target};
   for (size_t i = 0; i < queue.size(); ++i) {
     const PathId path = queue[i];
@@ -256,7 +277,7 @@ Dependencies DependencyFinder::Of(PathId target) {
       if (chosen.pipes) {
         for (const ProcessId other : pipe_writers_[process]) writers.Add(other);
       }
-      if (!seen_processes.insert(process).second) continue;
+      if (!seen_processes.Add(process)) continue;
       result.processes.push_back(process);
       const Group group = GroupOf(process);
       PathList reads = ReadsOf(group);
@@ -266,7 +287,7 @@ Dependencies DependencyFinder::Of(PathId target) {
             {path, process, group.tree ? group.root : kNobody});
       }
       for (const PathId read : *reads) {
-        if (!seen_files.insert(read).second) continue;
+        if (!seen_files.Add(read)) continue;
         result.files.push_back(read);
         if (!IsExcludedFile(chosen, read)) queue.push_back(read);
       }
@@ -282,7 +303,8 @@ void DependencyFinder::FillGroups() {
   for (ProcessId id = 0; id < graph_.processes().size(); ++id) {
     bool writes = false;
     for (const ExecutionId execution : graph_.processes()[id].executions) {
-      for (const Use& use : graph_.UsesOf(execution)) writes |= use.Writes();
+      for (const FileUse& use : graph_.UsesOf(execution))
+        writes |= use.Writes();
     }
     if (!writes) continue;
     const Group group = GroupOf(id);
@@ -295,7 +317,8 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
   Dependencies result;
   const Chosen chosen = ChooseFor(source);
   result.written = graph_.LastWriterOf(source) != kNobody;
-  std::unordered_set<PathId> seen_files = {source};
+  Seen seen_files(graph_.paths().size());
+  seen_files.Add(source);
   std::vector<char> seen(graph_.processes().size(), 0);
   auto members_left = members_;
   std::vector<PathId> queue = {source};
@@ -326,10 +349,10 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       // Who counts as a group takes nothing by himself but through it.
       std::vector<PathId> made;
       for (const ExecutionId id : graph_.processes()[process].executions) {
-        for (const Use& use : graph_.UsesOf(id)) {
+        for (const FileUse& use : graph_.UsesOf(id)) {
           if (!use.Writes()) continue;
           made.push_back(use.path);
-          if (!seen_files.insert(use.path).second) continue;
+          if (!seen_files.Add(use.path)) continue;
           if (IsExcludedFile(chosen, use.path)) continue;
           result.files.push_back(use.path);
           queue.push_back(use.path);

@@ -84,17 +84,17 @@ class RaceFinder {
   void CompareNear(std::vector<PathUse> writers,
                    const std::vector<PathUse>& uses) {
     std::ranges::stable_sort(writers, {}, [](const PathUse& writer) {
-      return writer.use->first_write_ns;
+      return writer.times->first_write_ns;
     });
     std::vector<uint64_t> ends;
     ends.reserve(writers.size());
     for (const PathUse& writer : writers) {
-      ends.push_back(writer.use->last_write_ns);
+      ends.push_back(writer.times->last_write_ns);
     }
     const MaximumTree tree(ends);
     for (const PathUse& reader : uses) {
-      const Use& r = *reader.use;
-      const bool reads = r.Reads() && r.first_read_ns != 0;
+      const UseTimes& r = *reader.times;
+      const bool reads = reader.use->Reads() && r.first_read_ns != 0;
       std::set<size_t> near;
       if (reads || r.first_absent_ns != 0) {
         AddNear(writers, tree, reads ? r.first_read_ns : r.first_absent_ns,
@@ -110,7 +110,7 @@ class RaceFinder {
                uint64_t at, bool reads, std::set<size_t>* near) const {
     const auto next = std::ranges::upper_bound(
         writers, at, {},
-        [](const PathUse& writer) { return writer.use->first_write_ns; });
+        [](const PathUse& writer) { return writer.times->first_write_ns; });
     const auto begun = static_cast<size_t>(next - writers.begin());
     for (size_t i = begun; i < writers.size() && i < begun + limits_.nearest;
          ++i) {
@@ -127,8 +127,8 @@ class RaceFinder {
   // What one does first and last with the file; the first of these that races
   // is told.
   void Compare(const PathUse& writing, const PathUse& reading) {
-    const Use& r = *reading.use;
-    if (!r.Reads() || r.first_read_ns == 0) {
+    const UseTimes& r = *reading.times;
+    if (!reading.use->Reads() || r.first_read_ns == 0) {
       Compare(writing, reading, r.first_absent_ns);
     } else if (!Compare(writing, reading, r.first_read_ns) &&
                r.last_read_ns != r.first_read_ns) {
@@ -139,14 +139,14 @@ class RaceFinder {
   // What the reader does at one time, 0: nothing. True if it races.
   bool Compare(const PathUse& writing, const PathUse& reading, uint64_t at) {
     using Kind = Race::Kind;
-    const Use& w = *writing.use;
-    const Use& r = *reading.use;
+    const UseTimes& w = *writing.times;
+    const UseTimes& r = *reading.times;
     const ProcessId writer = graph_.executions()[writing.execution].process;
     const ProcessId reader = graph_.executions()[reading.execution].process;
     const auto before_write = [&](uint64_t write) {
       return order_.Before(reader, at, writer, write);
     };
-    if (r.Reads() && r.first_read_ns != 0) {
+    if (reading.use->Reads() && r.first_read_ns != 0) {
       if (at < w.first_write_ns) {
         if (before_write(w.first_write_ns)) return false;
         Add(Kind::kReadBefore, writer, reader, at, w.first_write_ns);

@@ -14,8 +14,8 @@ namespace tracefs::build {
 
 using PathId = PathTable::Id;
 
-// Times are monotonic ns; 0: never.
-struct Use {
+// What an execution did with a file.
+struct FileUse {
   static constexpr uint8_t kNotOpened = 3;
 
   PathId path = PathTable::kNone;
@@ -26,19 +26,27 @@ struct Use {
   // through a handle that somebody else has opened.
   bool opened = false;
   uint8_t type = 0;  // st_mode >> 12; 0 = not known
-  uint64_t size = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;  // of its end
-  uint64_t first_read_ns = 0;
-  uint64_t last_read_ns = 0;  // of its begin
-  uint64_t first_write_ns = 0;
-  uint64_t last_write_ns = 0;
-  uint64_t first_absent_ns = 0;
 
   bool Has(uint16_t bits) const { return (access & bits) != 0; }
   // Opened for writing, and for reading; of a directory neither.
   bool Writes() const { return open_mode == 1 || open_mode == 2; }
   bool Reads() const { return open_mode == 0 || open_mode == 2; }
+};
+
+// When it did; monotonic ns, 0: never.
+struct UseTimes {
+  uint64_t first_read_ns = 0;
+  uint64_t last_read_ns = 0;  // of its begin
+  uint64_t first_write_ns = 0;
+  uint64_t last_write_ns = 0;
+  uint64_t first_absent_ns = 0;
+};
+
+// All that is collected of it.
+struct Use : FileUse, UseTimes {
+  uint64_t size = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;  // of its end
 };
 
 // Used by one thread. Memory: the files of executions that run.

@@ -13,9 +13,9 @@ namespace tracefs {
 namespace {
 
 using build::BuildGraph;
+using build::FileUse;
 using build::PathId;
 using build::ProcessId;
-using build::Use;
 
 // [\n{…},\n{…}\n]
 class JsonList {
@@ -72,7 +72,7 @@ struct SetOf {
 std::vector<SetOf> SetsOf(const BuildGraph& graph, ProcessId id) {
   std::map<PathId, uint16_t> access;
   for (const auto execution : graph.processes()[id].executions) {
-    for (const Use& use : graph.UsesOf(execution)) {
+    for (const FileUse& use : graph.UsesOf(execution)) {
       access[use.path] |= use.access;
     }
   }
