@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tracefs/base/append_le.h"
+#include "tracefs/base/varint.h"
 #include "tracefs/export/thrift_compact.h"
 
 namespace tracefs {
@@ -22,11 +23,6 @@ constexpr size_t kMaxRangeBytes = 64;
 constexpr int32_t kPlain = 0;
 constexpr int32_t kRle = 3;
 constexpr int32_t kRleDictionary = 8;
-
-void AppendVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) *out += static_cast<char>(value | 0x80);
-  *out += static_cast<char>(value);
-}
 
 static_assert(std::endian::native == std::endian::little);
 template <typename T>

@@ -262,6 +262,7 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       return;
     }
     case MessageId::kChange: {
+      ++stats.changes;
       ChangeRecord change;
       ReadChange(message.arguments, &change);
       for (const auto& [key, value] : change.properties) {
@@ -297,6 +298,28 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       DecodeAs(Op::statx_, /*before=*/false, message, &record);
       state.file = &record;
       trace_->state(state);
+      return;
+    }
+    case MessageId::kFile: {
+      ++stats.files;
+      if (!trace_->file) return;
+      EmbeddedFile file;
+      if (ReadEmbeddedFile(message.arguments, trace_->widths, &file)) {
+        trace_->file(file);
+      } else {
+        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+      }
+      return;
+    }
+    case MessageId::kIndex: {
+      ++stats.index_pieces;
+      if (!trace_->index) return;
+      IndexPiece piece;
+      if (ReadIndexPiece(message.arguments, trace_->widths, &piece)) {
+        trace_->index(piece);
+      } else {
+        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+      }
       return;
     }
     case MessageId::kAggregate: {

@@ -65,6 +65,8 @@ enum class MessageId : uint16_t {
   kProcessPipes = 14,
   kProcessRunning = 15,
   kState = 16,               // what a file was: state_message.h
+  kFile = 17,                // what a file holds: embedded_file.h
+  kIndex = 18,               // what was worked out of the trace: index_piece.h
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -172,6 +174,19 @@ enum class ArgId : uint16_t {
   kAncestorComm = 215,  // text: of the ancestor named last
   kRecentPath = 216,    // text, repeats: newest first
   kNotKnown = 217,      // text, repeats: what could not be found out
+  // kFile, besides kPath and numbers of the file as those of operations.
+  kContentHash = 218,  // bytes: SHA-256 of what it holds
+  kContent = 219,      // bytes: that
+  kContentSure = 220,  // u8: whether it held that when it was read
+  kLeftOut = 221,      // text: why its contents are not there
+  // kIndex, besides kBlockCount and kEventCount.
+  kIndexOf = 222,       // text: what it answers, and in which form
+  kIndexSection = 223,  // u8
+  kIndexPiece = 224,    // u32: of the section, from 0
+  kIndexPieces = 225,   // u32
+  kIndexBytes = 226,    // u64: of the trace before its first block
+  kIndexLink = 227,     // u32: of the frames there, as the link of a part
+  kIndexData = 228,     // bytes
 };
 
 }  // namespace tracefs::format

@@ -70,6 +70,16 @@ class MessageWriter {
     PutBytes(static_cast<uint16_t>(arg_id), AsBytes(value));
   }
 
+  // Whole messages that were made elsewhere: all of them, or none.
+  bool PutMessages(ByteSpan messages) {
+    if (left() < messages.size()) return false;
+    if (!messages.empty()) {
+      std::memcpy(at_, messages.data(), messages.size());
+    }
+    at_ += messages.size();
+    return true;
+  }
+
   // Finishes the message: true if it is in, false if it did not fit and
   // nothing of it was kept.
   bool End() {

@@ -139,6 +139,17 @@ constexpr struct {
      "ARG_ANCESTOR_COMM"},
     {ArgId::kRecentPath, 0, T::kText, kNames, "ARG_RECENT_PATH"},
     {ArgId::kNotKnown, 0, T::kText, kTotal, "ARG_NOT_KNOWN"},
+    {ArgId::kContentHash, 0, T::kBytes, kContents, "ARG_CONTENT_HASH"},
+    {ArgId::kContent, 0, T::kBytes, kContents, "ARG_CONTENT"},
+    {ArgId::kContentSure, 1, T::kUnsigned, kFrame, "ARG_CONTENT_SURE"},
+    {ArgId::kLeftOut, 0, T::kText, kTotal, "ARG_LEFT_OUT"},
+    {ArgId::kIndexOf, 0, T::kText, kTotal, "ARG_INDEX_OF"},
+    {ArgId::kIndexSection, 1, T::kUnsigned, kFrame, "ARG_INDEX_SECTION"},
+    {ArgId::kIndexPiece, 4, T::kUnsigned, kFrame, "ARG_INDEX_PIECE"},
+    {ArgId::kIndexPieces, 4, T::kUnsigned, kFrame, "ARG_INDEX_PIECES"},
+    {ArgId::kIndexBytes, 8, T::kUnsigned, kFrame, "ARG_INDEX_BYTES"},
+    {ArgId::kIndexLink, 4, T::kHex, kFrame, "ARG_INDEX_LINK"},
+    {ArgId::kIndexData, 0, T::kBytes, kContents, "ARG_INDEX_DATA"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -158,6 +169,8 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kProcessPipes, "MSG_PROCESS_PIPES"},
     {MessageId::kProcessRunning, "MSG_PROCESS_RUNNING"},
     {MessageId::kState, "MSG_STATE"},
+    {MessageId::kFile, "MSG_FILE"},
+    {MessageId::kIndex, "MSG_INDEX"},
 };
 
 std::string UpperCase(std::string_view name) {

@@ -12,6 +12,8 @@
 #include "tracefs/event/event.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/alarm.h"
+#include "tracefs/format/embedded_file.h"
+#include "tracefs/format/index_piece.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/process_message.h"
 #include "tracefs/format/report.h"
@@ -58,6 +60,9 @@ struct TraceContext {
   ProcessRecordSink process;
   // Gets states of files, block by block as they are opened; may be empty.
   StateSink state;
+  // The same of files that the trace embeds, and of its index.
+  EmbeddedFileSink file;
+  IndexSink index;
   // Operations that are to be decoded, a bit each; others are counted and
   // passed over.
   uint64_t wanted_ops = UINT64_MAX;

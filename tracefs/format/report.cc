@@ -107,6 +107,7 @@ void ReadStats::AddBlocks(const ReadStats& other) {
        {&ReadStats::blocks, &ReadStats::events, &ReadStats::undecodable_blocks,
         &ReadStats::malformed_blocks, &ReadStats::malformed_messages,
         &ReadStats::bad_definitions, &ReadStats::aggregates, &ReadStats::states,
+        &ReadStats::files, &ReadStats::index_pieces, &ReadStats::changes,
         &ReadStats::alarms, &ReadStats::process_records,
         &ReadStats::lost_events}) {
     this->*n += other.*n;

@@ -74,6 +74,9 @@ struct ReadStats {
   uint64_t bad_definitions = 0;
   uint64_t aggregates = 0;        // AGGREGATE messages
   uint64_t states = 0;            // STATE messages
+  uint64_t files = 0;             // FILE messages
+  uint64_t index_pieces = 0;      // INDEX messages
+  uint64_t changes = 0;           // CHANGE messages
   uint64_t alarms = 0;            // ALARM messages
   uint64_t process_records = 0;   // PROCESS_… messages
   uint64_t lost_events = 0;       // by the tracer's own account (LOSS)

@@ -16,6 +16,7 @@ TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
   context_.aggregate = std::move(options.aggregate);
   context_.alarm = std::move(options.alarm);
   context_.state = std::move(options.state);
+  context_.file = std::move(options.file);
   context_.process = std::move(options.process);
 }
 

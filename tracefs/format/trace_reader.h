@@ -24,6 +24,7 @@ struct TraceReaderOptions {
   AggregateSink aggregate = nullptr;  // gets what was counted; may be empty
   AlarmSink alarm = nullptr;          // gets alarms of rules; may be empty
   StateSink state = nullptr;          // gets states of files; may be empty
+  EmbeddedFileSink file = nullptr;    // gets embedded files; may be empty
   // Gets process records, in their order among the operations, while those are
   // asked for; may be empty.
   ProcessRecordSink process = nullptr;

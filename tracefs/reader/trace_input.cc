@@ -141,6 +141,7 @@ TraceSinks TraceInput::SinksOf(size_t trace) {
     };
   }
   sinks.state = sinks_.state;
+  sinks.file = sinks_.file;
   return sinks;
 }
 

@@ -50,6 +50,7 @@ struct InputSinks {
       nullptr;
   std::function<void(size_t trace, const format::AlarmRecord&)> alarm = nullptr;
   format::StateSink state = nullptr;
+  format::EmbeddedFileSink file = nullptr;  // what the traces embed
   // How many bytes of the traces were read, now and then.
   std::function<void(uint64_t)> progress = nullptr;
   // A warning about the filter, without a line end.

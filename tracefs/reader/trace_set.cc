@@ -67,6 +67,7 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
           .aggregate = std::move(sinks.aggregate),
           .alarm = std::move(sinks.alarm),
           .state = std::move(sinks.state),
+          .file = std::move(sinks.file),
           .process = std::move(sinks.process)});
   if (filter_ != nullptr) {
     reader->mutable_context().wanted_ops = filter_->wanted_ops();

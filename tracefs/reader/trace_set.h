@@ -36,6 +36,7 @@ struct TraceSinks {
   format::AggregateSink aggregate = nullptr;
   format::AlarmSink alarm = nullptr;
   format::StateSink state = nullptr;
+  format::EmbeddedFileSink file = nullptr;
   format::ProcessRecordSink process = nullptr;  // of those in the range
 };
 

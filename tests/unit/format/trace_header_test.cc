@@ -19,7 +19,7 @@ namespace tracefs::format {
 namespace {
 
 // Sixteen of their own, and each operation after and before it happens.
-constexpr size_t kMessages = 16 + 2 * kOpCount;
+constexpr size_t kMessages = 18 + 2 * kOpCount;
 
 TraceHeader SomeHeader() {
   TraceHeader header;
