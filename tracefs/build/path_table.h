@@ -27,6 +27,8 @@ class PathTable {
   Id Intern(std::string_view path);
   // The same below a directory.
   Id InternBelow(Id directory, std::string_view path);
+  // One name below a directory; the next number if it was not there yet.
+  Id Add(Id directory, std::string_view name) { return Child(directory, name); }
   // kNone if it was never interned.
   Id Find(std::string_view path) const;
 
