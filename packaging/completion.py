@@ -21,7 +21,8 @@ class Option:
     def __init__(self, row):
         self.short = row.get("letter", "")
         self.long = row["name"]
-        self.value = row.get("value", "")
+        # One that follows only after '=' is not the next word.
+        self.value = "" if row.get("optional") else row.get("value", "")
         self.text = row["help"]
         self.words = row["words"]
         self.open = row.get("open", False)

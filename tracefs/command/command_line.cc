@@ -34,6 +34,8 @@ po::options_description DescriptionOf(const std::string& heading,
     } else {
       auto* const value = po::value<std::string>()->value_name(row.value);
       if (!row.fallback.empty()) value->default_value(row.fallback);
+      // The text of it would be printed behind the name.
+      if (!row.implied.empty()) value->implicit_value(row.implied, "");
       made.add_options()(row.name.c_str(), value, row.help.c_str());
     }
   }
@@ -106,6 +108,7 @@ std::string OptionsAsJson(const CommandOptions& rows) {
     json.PutIf("default", row.fallback);
     if (row.repeated) json.PutTrue("repeated");
     if (row.open) json.PutTrue("open");
+    if (!row.implied.empty()) json.PutTrue("optional");
     json.OpenList("words");
     for (const std::string_view word : Words(row)) json.Add(word);
     json.CloseList();

@@ -24,6 +24,9 @@ struct CommandOption {
   std::string help = {};
   bool repeated = false;      // may be given several times
   std::string fallback = {};  // its value where it is not given
+  // Its value where it is given without one, as --name alone; then one follows
+  // only after '='.
+  std::string implied = {};
   // Names of other options, with blanks between: none of the first may be given
   // with it, and of the second at least one must be.
   std::string excludes = {};

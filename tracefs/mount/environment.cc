@@ -164,16 +164,24 @@ std::string OwnCommandLine() {
   return line;
 }
 
+constexpr size_t kMostOfVariable = size_t{32} << 10;
+
 // Variables that a recording may depend on. No others: they may be secrets.
 constexpr const char* kVariables[] = {"LANG", "LC_ALL", "LC_CTYPE",
                                       "PATH", "TMPDIR", "TZ"};
 
-void DescribeCommand(format::TraceHeader* header) {
+void DescribeCommand(const std::vector<std::string>& variables,
+                     format::TraceHeader* header) {
   header->Set("command.line", OwnCommandLine());
-  for (const char* name : kVariables) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr) header->Set(std::string("env.") + name, value);
-  }
+  const auto put = [&](const std::string& name) {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr || std::string_view(value).size() > kMostOfVariable) {
+      return;
+    }
+    header->Set("env." + name, value);
+  };
+  for (const char* name : kVariables) put(name);
+  for (const std::string& name : variables) put(name);
   header->Set("versions",
               std::string("libfuse ") + TRACEFS_LIBFUSE_VERSION + ", OpenSSL " +
                   OpenSSL_version(OPENSSL_VERSION_STRING) + ", zlib " +
@@ -186,7 +194,7 @@ void DescribeCommand(format::TraceHeader* header) {
 format::TraceHeader CommonHeader(const MountOptions& options, int source) {
   format::TraceHeader header;
   DescribeMachine(&header);
-  DescribeCommand(&header);
+  DescribeCommand(options.variables, &header);
   DescribeBacking(options.source, source, &header);
   header.Set("visibility", VisibilityName(options.visibility));
   header.Set("visibility.invisible", InvisibleText(options.visibility));

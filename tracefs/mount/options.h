@@ -51,6 +51,8 @@ struct MountOptions {
   std::string rules;         // a file of rules, with records_all
   // Mounts below the source are visible, too.
   bool mounts_below = false;
+  // More variables of the environment that headers have, besides the usual.
+  std::vector<std::string> variables;
   // Where users find the mount, if that is not the mount point.
   std::string shown_at;
   bool dot = false;  // kCheck: Graphviz

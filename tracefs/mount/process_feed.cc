@@ -19,6 +19,8 @@ namespace {
 // Messages that are not records; never in a trace.
 constexpr uint16_t kEndTraces = 0xff01;
 constexpr uint16_t kGoodbye = 0xff02;
+constexpr uint16_t kFlush = 0xff03;
+constexpr uint16_t kAdd = 0xff04;  // its contents are messages of a trace
 
 // How far a trace may lag behind while processes are followed.
 constexpr int kLagMs = 25;
@@ -79,12 +81,16 @@ void ProcessFeed::Send(ProcessRecord& record) {
   shared_->stamping.store(0, std::memory_order_seq_cst);
 }
 
-bool ProcessFeed::EndTraces(std::chrono::milliseconds patience) {
+// A message without contents.
+void ProcessFeed::Order(uint16_t id) {
   std::array<std::byte, format::kMessageHeaderBytes> bytes;
   format::MessageWriter out(bytes);
-  out.Begin(kEndTraces);
+  out.Begin(id);
   out.End();
   SendAll(bytes.data(), bytes.size());
+}
+
+bool ProcessFeed::AwaitAnswer(std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (sender_) {
     // One answer is enough: a mount that others steer may send many, or none.
@@ -100,15 +106,34 @@ bool ProcessFeed::EndTraces(std::chrono::milliseconds patience) {
   return false;
 }
 
+bool ProcessFeed::EndTraces(std::chrono::milliseconds patience) {
+  Order(kEndTraces);
+  return AwaitAnswer(patience);
+}
+
+bool ProcessFeed::AwaitFlushed(bool go_on, std::chrono::milliseconds patience) {
+  // One that has ended says so by itself.
+  if (go_on) Order(kFlush);
+  return AwaitAnswer(patience);
+}
+
+bool ProcessFeed::FlushSent(std::chrono::milliseconds patience) {
+  Order(kFlush);
+  return AwaitAnswer(patience);
+}
+
+void ProcessFeed::SendMessages(ByteSpan messages) {
+  std::array<std::byte, format::kMessageHeaderBytes> head;
+  StoreLe<uint16_t>(head.data(), kAdd);
+  StoreLe<uint32_t>(head.data() + 2,
+                    static_cast<uint32_t>(head.size() + messages.size()));
+  SendAll(head.data(), head.size());
+  SendAll(messages.data(), messages.size());
+}
+
 void ProcessFeed::Close() { sender_.Reset(); }
 
-void ProcessFeed::SayGoodbye() {
-  std::array<std::byte, format::kMessageHeaderBytes> bytes;
-  format::MessageWriter out(bytes);
-  out.Begin(kGoodbye);
-  out.End();
-  SendAll(bytes.data(), bytes.size());
-}
+void ProcessFeed::SayGoodbye() { Order(kGoodbye); }
 
 // --- The mount. ------------------------------------------------------------
 
@@ -140,6 +165,22 @@ void ProcessFeed::Loop() {
   if (open) static_cast<void>(Receive());
   sink_->HoldBack(ProcessSink::kNothingHeld);
   if (!goodbye_ && !worker_.ending() && hooks_.abandoned) hooks_.abandoned();
+}
+
+void ProcessFeed::Answer() {
+  const char done = 1;
+  static_cast<void>(
+      ::send(receiver_.get(), &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+void ProcessFeed::TakeMessagesAtEnd() {
+  if (!shared_->adds.load()) return;
+  if (hooks_.flush) hooks_.flush();
+  Answer();
+  while (Receive()) {
+    pollfd wait = {receiver_.get(), POLLIN, 0};
+    ::poll(&wait, 1, -1);
+  }
 }
 
 bool ProcessFeed::Receive() {
@@ -184,9 +225,12 @@ void ProcessFeed::TakeMessages() {
       if (std::exchange(ended_traces_, true)) continue;
       sink_->HoldBack(ProcessSink::kNothingHeld);
       if (hooks_.end_traces) hooks_.end_traces();
-      const char done = 1;
-      static_cast<void>(
-          ::send(receiver_.get(), &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+      Answer();
+    } else if (id == kFlush) {
+      if (hooks_.flush) hooks_.flush();
+      Answer();
+    } else if (id == kAdd) {
+      if (hooks_.add) hooks_.add(message.subspan(format::kMessageHeaderBytes));
     } else if (id == kGoodbye) {
       goodbye_ = true;
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/worker.h"
@@ -43,6 +44,17 @@ class ProcessFeed {
   // true. False if the mount is gone or does not say so in time. The mount goes
   // on.
   bool EndTraces(std::chrono::milliseconds patience);
+  // Before the processes part: messages come at the end (SendMessages), which
+  // the mount waits for before it ends its traces.
+  void WillAdd() { shared_->adds.store(true); }
+  // Returns true once all that was recorded is in the outputs: of a mount that
+  // has ended, or is to `go_on`. False if the mount is gone, or does not say so
+  // in time.
+  bool AwaitFlushed(bool go_on, std::chrono::milliseconds patience);
+  // Whole messages, which become a block of each trace.
+  void SendMessages(ByteSpan messages);
+  // The same, once what was sent is in the outputs.
+  bool FlushSent(std::chrono::milliseconds patience);
   // A task has changed; reported before it goes on.
   void TellChanged(uint32_t tid) { shared_->versions.Changed(tid); }
   // No more records are sent, and this is not an accident.
@@ -58,23 +70,33 @@ class ProcessFeed {
   TaskVersions& versions() { return shared_->versions; }
   struct Hooks {
     std::function<void()> end_traces;
+    // Of WillAdd: hands all that was recorded to the outputs; writes a block.
+    std::function<void()> flush = {};
+    std::function<void(ByteSpan messages)> add = {};
     // The sender is gone without a goodbye.
     std::function<void()> abandoned;
   };
   // Takes records in a thread of its own until Stop. `sink` outlives it.
   Status Start(ProcessSink& sink, Hooks hooks);
   void Stop() { worker_.Stop(); }
+  // After Stop, when nothing is recorded any more: takes what the sender adds,
+  // until it closes the feed. At once without WillAdd.
+  void TakeMessagesAtEnd();
 
  private:
   struct Shared {
     std::atomic<uint64_t> stamping{0};  // 0: nothing is
     std::atomic<bool> records{false};
     std::atomic<bool> environment{false};
+    std::atomic<bool> adds{false};
     TaskVersions versions;
   };
   ProcessFeed() = default;
   void SendAll(const std::byte* bytes, size_t size);
   void Loop();
+  bool AwaitAnswer(std::chrono::milliseconds patience);
+  void Order(uint16_t id);
+  void Answer();
   // Takes what is there; false at the end.
   bool Receive();
   void TakeMessages();

@@ -1,5 +1,6 @@
 #include "tracefs/mount/run_command.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -31,6 +32,7 @@
 #include "tracefs/mount/mount_process.h"
 #include "tracefs/mount/private_tree.h"
 #include "tracefs/mount/process_feed.h"
+#include "tracefs/mount/run_additions.h"
 #include "tracefs/mount/run_summary.h"
 #include "tracefs/process/ptrace_companion.h"
 #include "tracefs/text/escape.h"
@@ -213,6 +215,8 @@ class Runner {
   void OnCommand(int status);
   // Waits for `command_`, and for all its descendants if requested.
   void WaitForAll();
+  Status PrepareAdditions();
+  void Add(bool goes_on);
   void End();
   int Finish();
   bool Unmount() const;
@@ -227,7 +231,10 @@ class Runner {
   std::unique_ptr<ProcessFeed> feed_;
   std::optional<MountProcess> mount_;
   std::unique_ptr<PtraceCompanion> companion_;
-  UniqueFd failed_;  // tells why the command could not be run
+  UniqueFd failed_;    // tells why the command could not be run
+  std::string added_;  // to the trace of that name, and what it came to
+  std::string added_to_;
+  UniqueFd folder_;  // what is traced, below the mount
   std::string remark_;
   uint64_t begin_ns_ = 0;
   uint64_t end_ns_ = 0;
@@ -264,7 +271,27 @@ Status Runner::Prepare() {
   Result<std::unique_ptr<ProcessFeed>> feed = ProcessFeed::Create();
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
-  return Status::Ok();
+  return options_.additions.any() ? PrepareAdditions() : Status::Ok();
+}
+
+Status Runner::PrepareAdditions() {
+  added_to_ = trace_;
+  if (!options_.config.empty()) {
+    const Result<std::string> trace =
+        TraceOfConfig(AbsoluteTraceName(options_.config), options_.additions);
+    if (!trace.ok()) return trace.status();
+    added_to_ = AbsoluteTraceName(*trace);
+  }
+  folder_.Reset(::open(source_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_) return Status::System(errno, TerminalWord(source_));
+  feed_->WillAdd();
+  return {};
+}
+
+void Runner::Add(bool goes_on) {
+  if (added_to_.empty()) return;
+  added_ = AddToTrace(options_.additions, added_to_, std::move(folder_),
+                      goes_on, *feed_);
 }
 
 Status Runner::ChooseTrace() {
@@ -304,6 +331,7 @@ Status Runner::Mount() {
   MountOptions options;
   options.source = source_;
   options.mounts_below = true;
+  options.variables = options_.variables;
   options.visibility = options_.visibility;
   options.transport = options_.transport;
   options.sandbox = options_.sandbox != "off";
@@ -450,10 +478,12 @@ void Runner::End() {
     unmounted = Unmount();
   }
   if (unmounted) {
+    Add(/*goes_on=*/false);
     feed_->Close();
   } else {
     // Remaining processes keep the mount until they end; no other sees it. The
     // traces end now.
+    Add(/*goes_on=*/true);
     const bool ended = feed_->EndTraces(kPatienceForTraces);
     ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     still_mounted_ = true;
@@ -489,6 +519,7 @@ int Runner::Finish() {
   if (options_.quiet) return exit_status_;
   if (trace_.empty()) {
     std::cerr << mount_->Words();
+    if (!added_.empty()) Say(added_);
     return exit_status_;
   }
   if (companion_ != nullptr && companion_->counts().let_go != 0) {
@@ -500,7 +531,8 @@ int Runner::Finish() {
       SummaryOf(trace_, {.elapsed_ns = end_ns_ - begin_ns_,
                          .command = Joined(options_.command),
                          .trace = NameFrom(here_, trace_),
-                         .processes = remark_});
+                         .processes = remark_,
+                         .added = added_});
   if (!summary.ok()) {
     Say(summary.status().message());
   } else {

@@ -15,6 +15,29 @@ constexpr std::string_view kTracers[] = {
     "strace", "ltrace",      "gdb",    "gdbserver", "lldb", "lldb-server",
     "rr",     "tracefs-run", "reptyr", "criu",      "proot"};
 
+// Of --embed: the files that tools name so.
+constexpr std::string_view kUsual = "usual";
+// What builds go by. No others: they may be secrets.
+constexpr std::string_view kBuildVariables[] = {"AR",
+                                                "ARCH",
+                                                "CC",
+                                                "CFLAGS",
+                                                "CMAKE_BUILD_TYPE",
+                                                "CPP",
+                                                "CPPFLAGS",
+                                                "CPATH",
+                                                "CROSS_COMPILE",
+                                                "CXX",
+                                                "CXXFLAGS",
+                                                "DESTDIR",
+                                                "LD",
+                                                "LDFLAGS",
+                                                "LIBRARY_PATH",
+                                                "MAKE",
+                                                "MAKEFLAGS",
+                                                "PKG_CONFIG_PATH",
+                                                "SOURCE_DATE_EPOCH"};
+
 constexpr Choice<bool> kProcesses[] = {{"ptrace", true}, {"off", false}};
 
 CommandOptions VisibleRunOptions() {
@@ -31,6 +54,35 @@ CommandOptions VisibleRunOptions() {
           {"root", "",
            "the whole root file system, but /proc, /sys, /dev and /run"},
           {"env", "", "record the environment of each program, too"},
+          {.name = "embed",
+           .value = "PATTERN,…",
+           .help = "keep in the trace what files hold that the command read, "
+                   "as far as PATTERNs match their names; without, files that "
+                   "say how a project is built (Makefile, *.cmake, …). Makes "
+                   "an index, too",
+           .implied = "usual"},
+          {.name = "embed-file-max",
+           .value = "SIZE",
+           .help = "leave out larger files",
+           .fallback = "1M",
+           .needs = "embed"},
+          {.name = "embed-max",
+           .value = "SIZE",
+           .help = "leave out what goes beyond that in all",
+           .fallback = "32M",
+           .needs = "embed"},
+          {"embed-env", "NAME,…",
+           "keep these variables of the environment in the trace's header",
+           /*repeated=*/true},
+          {"index", "",
+           "put into the trace what tracefs-deps answers from, so that it "
+           "need not read the trace"},
+          {.name = "key",
+           .value = "FILE",
+           .help = "keys to read an encrypted trace with, for --embed and "
+                   "--index",
+           .repeated = true,
+           .needs = "embed index"},
           {.name = "processes",
            .value = "HOW",
            .help = "how processes are followed: ptrace or off",
@@ -76,9 +128,49 @@ int BeginOfCommand(int argc, const char* const* argv) {
     const auto option = std::ranges::find_if(known, [&](const auto& row) {
       return row.long_name() == word.substr(2);
     });
-    if (option != known.end() && !option->value.empty()) ++i;
+    if (option != known.end() && !option->value.empty() &&
+        option->implied.empty()) {
+      ++i;
+    }
   }
   return argc;
+}
+
+Status ReadAdditions(const CommandLine& given, RunOptions* options) {
+  AdditionOptions& additions = options->additions;
+  EmbedOptions& embed = additions.embed;
+  if (given.Has("embed")) {
+    for (std::string& pattern : SplitAtCommas(given.Texts("embed"))) {
+      if (pattern == kUsual) {
+        embed.patterns.insert(embed.patterns.end(), UsualBuildFiles().begin(),
+                              UsualBuildFiles().end());
+      } else {
+        embed.patterns.push_back(std::move(pattern));
+      }
+    }
+    if (embed.patterns.empty()) {
+      return Status::Invalid("--embed=: name a pattern, or give it alone");
+    }
+  }
+  if (Status s = given.TakeSize("embed-file-max", 1, EmbedOptions::kMostFile,
+                                &embed.max_file);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = given.TakeSize("embed-max", 1, EmbedOptions::kMostTotal,
+                                &embed.max_total);
+      !s.ok()) {
+    return s;
+  }
+  additions.index = given.Has("index") || given.Has("embed");
+  additions.keys = given.Texts("key");
+  options->variables = SplitAtCommas(given.Texts("embed-env"));
+  if (given.Has("embed")) {
+    options->variables.insert(options->variables.end(),
+                              std::begin(kBuildVariables),
+                              std::end(kBuildVariables));
+  }
+  return {};
 }
 
 }  // namespace
@@ -147,6 +239,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   for (std::string& name : SplitAtCommas(given.Texts("let-go"))) {
     options.let_go.insert(std::move(name));
   }
+  if (Status s = ReadAdditions(given, &options); !s.ok()) return s;
   options.follow_daemons = given.Has("follow-daemons");
   options.quiet = given.Has("quiet");
   options.verbose = given.Has("verbose");

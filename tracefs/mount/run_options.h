@@ -8,6 +8,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/command/help_page.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/run_additions.h"
 
 namespace tracefs {
 
@@ -21,6 +22,8 @@ struct RunOptions {
   std::string source;  // the directory that is traced; "/" with `root`
   bool root = false;
   bool environment = false;
+  AdditionOptions additions;
+  std::vector<std::string> variables;  // of the environment, for the header
   bool processes = true;
   bool follow_daemons = false;
   bool quiet = false;

@@ -5,9 +5,27 @@
 #include <iostream>
 
 #include "tracefs/base/helper_link.h"
+#include "tracefs/format/message_cursor.h"
 #include "tracefs/mount/mount_run.h"
 
 namespace tracefs {
+
+namespace {
+
+// What tracefs-run adds, and nothing that says what was recorded.
+bool IsAddition(ByteSpan messages) {
+  format::MessageCursor in(messages);
+  format::Message message;
+  while (in.Next(&message)) {
+    const auto id = static_cast<format::MessageId>(message.msg_id);
+    if (id != format::MessageId::kFile && id != format::MessageId::kIndex) {
+      return false;
+    }
+  }
+  return !in.malformed();
+}
+
+}  // namespace
 
 ProcessWatch::Options MountRun::WatchOptions() {
   ProcessWatch::Options options;
@@ -106,6 +124,13 @@ Status MountRun::StartHelpers() {
               tracers_->StopRules();
               static_cast<void>(pipeline_.Stop("exit"));
             },
+        // What cannot be written is told at the end of the traces.
+        .flush = [this] { static_cast<void>(pipeline_.FlushAll()); },
+        .add =
+            [this](ByteSpan messages) {
+              if (!IsAddition(messages)) return;
+              static_cast<void>(pipeline_.Append(messages));
+            },
         .abandoned = [this] { session_->End(); }};
     if (Status s = feed_->Start(pipeline_, hooks); !s.ok()) return s;
   }
@@ -160,6 +185,7 @@ Status MountRun::End(const Status& served) {
   tracers_->StopRules();
   snapshots_.Stop();
   losses_.Stop();
+  if (feed_ != nullptr) feed_->TakeMessagesAtEnd();
   std::vector<TracerStats> last;
   const Status stopped = pipeline_.Stop(session_->end_reason(), &last);
   const Status ended = served.ok() ? stopped : served;

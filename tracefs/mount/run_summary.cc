@@ -79,6 +79,7 @@ class Summary {
     text += FilesText();
     text += ProcessText(facts);
     text += LossesText(trace.stats());
+    if (!facts.added.empty()) text += " " + facts.added + '\n';
     for (const auto& [key, value] : trace.description().header.properties) {
       if (key == "mount.lost") {
         text += " without root: " + TerminalText(value) + '\n';

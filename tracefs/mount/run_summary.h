@@ -14,6 +14,7 @@ struct RunFacts {
   std::string command;    // for the first line
   std::string trace;      // its name, for commands that ask it
   std::string processes;  // a remark; may be empty
+  std::string added;      // what it holds besides; may be empty
 };
 
 // Reads the trace, once, and sums it up: its headline, operations by kind with

@@ -164,6 +164,17 @@ Status Pipeline::Tell(uint32_t id, const format::AlarmRecord& alarm,
   return Status::Ok();
 }
 
+bool Pipeline::Append(ByteSpan messages) {
+  std::lock_guard lock(changes_);
+  bool all = true;
+  for (const auto* const entries : {&set_->running, &set_->suspended}) {
+    for (const Entry& entry : *entries) {
+      all &= entry.tracer->SubmitMessages(messages);
+    }
+  }
+  return all;
+}
+
 Status Pipeline::FlushAll() {
   std::lock_guard change(changes_);
   return flusher_.FlushAll();

@@ -41,6 +41,10 @@ class Pipeline final : public EventSink, public ProcessSink {
   // Stops what still runs, as "destroyed".
   ~Pipeline();
 
+  // A block of messages for each tracer (Tracer::SubmitMessages). False if one
+  // did not take it.
+  bool Append(ByteSpan messages);
+
   // Where tracers that begin, or are resumed, learn which files are open;
   // outlives their begin. Call before the first Add.
   void SetFileStates(FileStates* states) { file_states_ = states; }

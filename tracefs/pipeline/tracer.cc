@@ -332,6 +332,21 @@ void Tracer::SubmitAlarm(const format::AlarmRecord& alarm,
   NoteError(WriteLocked(*spare_, /*last=*/false));
 }
 
+bool Tracer::SubmitMessages(ByteSpan messages) {
+  constexpr size_t kRoomForLosses = size_t{32} << 10;
+  if (messages.empty() ||
+      messages.size() > format::kMaxPayloadBytes - 2 * kRoomForLosses) {
+    return false;
+  }
+  Block block(format::kBlockInfoBytes + messages.size() + kRoomForLosses);
+  block.Reset();
+  block.writer.PutMessages(messages);
+  const std::lock_guard lock(mu_);
+  const Status written = WriteLocked(block, /*last=*/false);
+  NoteError(written);
+  return written.ok();
+}
+
 void Tracer::ReturnLoss(const Loss& loss) {
   losses_.Return(loss);
   degraded_.Return(loss.by_kind);

@@ -150,6 +150,10 @@ class Tracer {
   void SubmitAlarm(const format::AlarmRecord& alarm,
                    const format::AlarmValues& values);
 
+  // A block of whole messages that somebody else made, at most
+  // format::kMaxPayloadBytes less 64 KiB. False if the output refused it.
+  bool SubmitMessages(ByteSpan messages);
+
   // Under LossPolicy::kFail: operations that it may have to record must not be
   // done now, because it could not record them.
   bool refusing() const {

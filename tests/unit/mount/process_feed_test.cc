@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <thread>
 
 namespace tracefs {
 namespace {
@@ -54,6 +56,49 @@ TEST(ProcessFeedTest, Malicious_TracesEndOnceHoweverOftenThatIsSaid) {
   feed->Close();
   feed->Stop();
   EXPECT_EQ(ends, 1);
+}
+
+TEST(ProcessFeedTest, WhatIsAddedAtTheEndIsTakenBeforeTheTracesEnd) {
+  NoSink sink;
+  const auto feed = Feed();
+  ASSERT_NE(feed, nullptr);
+  feed->WillAdd();
+  std::string taken;
+  ASSERT_TRUE(
+      feed->Start(sink,
+                  {.end_traces = {},
+                   .flush = [&] { taken += "flush "; },
+                   .add = [&](ByteSpan messages) { taken += AsText(messages); },
+                   .abandoned = {}})
+          .ok());
+  feed->SayGoodbye();
+  feed->Stop();
+  std::thread sender([&] {
+    EXPECT_TRUE(feed->AwaitFlushed(/*go_on=*/false, std::chrono::hours(1)));
+    feed->SendMessages(AsBytes("one "));
+    EXPECT_TRUE(feed->FlushSent(std::chrono::hours(1)));
+    feed->SendMessages(AsBytes(std::string(size_t{1} << 20, 'x')));
+    feed->Close();
+  });
+  feed->TakeMessagesAtEnd();
+  sender.join();
+  EXPECT_EQ(taken, "flush one flush " + std::string(size_t{1} << 20, 'x'));
+}
+
+TEST(ProcessFeedTest, NobodyWaitsForWhatNobodyAnnounced) {
+  const auto feed = Feed();
+  ASSERT_NE(feed, nullptr);
+  feed->TakeMessagesAtEnd();
+}
+
+TEST(ProcessFeedTest, AMountThatIsGoneTakesNothing) {
+  const auto feed = Feed();
+  ASSERT_NE(feed, nullptr);
+  feed->WillAdd();
+  feed->BecomeSender();
+  EXPECT_FALSE(feed->AwaitFlushed(/*go_on=*/false, std::chrono::hours(1)));
+  feed->SendMessages(AsBytes("nobody"));
+  EXPECT_FALSE(feed->FlushSent(std::chrono::hours(1)));
 }
 
 }  // namespace
