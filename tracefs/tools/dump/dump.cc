@@ -19,6 +19,7 @@
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
 #include "tracefs/tools/dump/browse.h"
+#include "tracefs/tools/dump/embedded_files.h"
 #include "tracefs/tools/dump/export_output.h"
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
@@ -47,6 +48,7 @@ class Dumper {
   int Run() {
     if (options_.query) return PlaceQuery();
     if (Status s = Open(); !s.ok()) return Complain(s);
+    if (options_.extract == kExtractFiles) return ExtractFiles();
     if (!options_.extract.empty()) return ExtractAll();
     if (options_.header) PrintHeaders();
     if (options_.stats) {
@@ -104,6 +106,9 @@ class Dumper {
   }
 
   Status Open() {
+    if (options_.extract == kExtractFiles) {
+      files_.emplace(output_.to_file() ? output_.path() : std::string());
+    }
     if (output_.to_file() && !options_.follow) {
       progress_.emplace(options_.traces);
     }
@@ -122,6 +127,12 @@ class Dumper {
     sinks.not_opened = [this](const Status& status) { (void)Complain(status); };
     if (progress_ && progress_->shown()) {
       sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
+    }
+    if (files_) {
+      sinks.file = [this](const format::EmbeddedFile& file) {
+        files_->Take(file);
+      };
+      return sinks;
     }
     const bool all = options_.filter.empty();
     if (options_.stats) {
@@ -153,6 +164,29 @@ class Dumper {
       };
     }
     return sinks;
+  }
+
+  // Lists or gives back what a trace embeds.
+  int ExtractFiles() {
+    if (input_->size() != 1) {
+      return Complain(Status::Invalid("--extract files takes one trace"));
+    }
+    if (Status s = files_->Begin(); !s.ok()) return Complain(s);
+    input_->ForEach([](const Record&, size_t) {});
+    files_->Finish();
+    progress_.reset();
+    if (!output_.to_file()) out_.Append(files_->listing());
+    if (Status s = out_.Flush(); !s.ok()) return Complain(s);
+    int status = 0;
+    for (const std::string& problem : files_->problems()) {
+      status = Complain(Status::Corrupt(problem));
+    }
+    if (files_->listing().empty()) {
+      status = Complain(Status::Corrupt(
+          input_->NameOf(0) +
+          ": it embeds no files; tracefs-run --embed keeps them"));
+    }
+    return Place(std::max(status, Finish()), files_->files() != 0);
   }
 
   // Prints what the headers embed; exit status 1 where one has nothing of it.
@@ -295,6 +329,7 @@ class Dumper {
   OpStats stats_;
   AggregateQueue aggregates_;
   LineQueue alarms_;
+  std::optional<EmbeddedFiles> files_;         // of --extract files
   std::optional<Progress> progress_;           // while reading
   std::unique_ptr<reader::TraceInput> input_;  // its sinks use the above
 };

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "tracefs/tools/dump/extract.h"
+
 namespace tracefs {
 
 Result<std::unique_ptr<ExportOutput>> ExportOutput::Open(
@@ -18,7 +20,8 @@ Result<std::unique_ptr<ExportOutput>> ExportOutput::Open(
                              "--output");
     }
   } else {
-    const bool folder = kind == ExportKind::kFolder;
+    const bool folder =
+        kind == ExportKind::kFolder || options.extract == kExtractFiles;
     auto place =
         Replacement::Begin(options.output, folder ? Replacement::Kind::kFolder
                                                   : Replacement::Kind::kFile);

@@ -30,10 +30,9 @@ std::string Lines(std::string_view text) {
 std::string ExtractNames() {
   std::string names;
   for (const Extract& extract : kExtracts) {
-    if (!names.empty()) names += ", ";
-    names += extract.name;
+    names += std::string(extract.name) + ", ";
   }
-  return names;
+  return names + std::string(kExtractFiles);
 }
 
 std::string ExtractFrom(const format::TraceHeader& header,

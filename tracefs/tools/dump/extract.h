@@ -8,7 +8,10 @@
 
 namespace tracefs {
 
-// "config, filter, dag, command, environment, versions"
+// What was read is not in the header: embedded_files.h.
+inline constexpr std::string_view kExtractFiles = "files";
+
+// "config, filter, dag, command, environment, versions, files"
 std::string ExtractNames();
 
 // `config` is a file that tracefs-mount takes; the others are lines. Empty if

@@ -60,7 +60,9 @@ CommandOptions VisibleOptions() {
        .value = "WHAT",
        .help =
            "print as it was recorded what the header of each trace embeds: " +
-           ExtractNames(),
+           ExtractNames() +
+           " (those that tracefs-run --embed kept: put into the folder "
+           "--output, or listed)",
        .excludes = "header stats follow filter",
        .words = ExtractNames()},
       {"stats", "", "print counts per operation and losses instead"},

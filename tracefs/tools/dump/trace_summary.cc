@@ -80,7 +80,10 @@ struct Losses {
   uint64_t cut_bytes = 0;
   uint64_t missing_events = 0;
   uint64_t unreadable_blocks = 0;
-  uint64_t alarms = 0;  // no loss
+  // No losses.
+  uint64_t alarms = 0;
+  uint64_t files = 0;  // embedded, or named as left out
+  uint64_t index_pieces = 0;
 };
 
 Losses SumLosses(const std::vector<const ReadStats*>& traces) {
@@ -101,6 +104,8 @@ Losses SumLosses(const std::vector<const ReadStats*>& traces) {
     }
     sum.unreadable_blocks += stats->undecodable_blocks;
     sum.alarms += stats->alarms;
+    sum.files += stats->files;
+    sum.index_pieces += stats->index_pieces;
   }
   return sum;
 }
@@ -273,6 +278,8 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
     }
   };
   loss("alarms ", losses.alarms);
+  loss("files embedded ", losses.files);
+  loss("blocks of an index ", losses.index_pieces);
   for (const auto& [reason, count] : losses.by_reason) {
     loss("not recorded: " + TerminalWord(reason) + " ", count);
   }
@@ -336,6 +343,8 @@ std::string OpStats::JsonLines(
   text += "{\"lost\":{" + reasons + "}";
   JsonWriter json = JsonWriter::Within(&text);
   json.Put("alarms", losses.alarms);
+  if (losses.files != 0) json.Put("files", losses.files);
+  if (losses.index_pieces != 0) json.Put("index_pieces", losses.index_pieces);
   json.Put("unreadable_blocks", losses.unreadable_blocks);
   json.Put("missing_blocks", losses.missing_blocks);
   json.Put("missing_operations", losses.missing_events);
