@@ -13,6 +13,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/reader/trace_place.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/tools/deps/add_index.h"
 #include "tracefs/tools/deps/declared.h"
 #include "tracefs/tools/deps/listing.h"
 #include "tracefs/tools/deps/load_graph.h"
@@ -42,6 +43,10 @@ class Answerer {
       : options_(options), out_(out), err_(err) {}
 
   int Run() {
+    if (options_.question == DepsQuestion::kIndex ||
+        options_.question == DepsQuestion::kCheckIndex) {
+      return EachIndex();
+    }
     Result<LoadedGraph> loaded = Load(options_.traces);
     if (!loaded.ok()) return Complain(loaded.status());
     mount_point_ = std::move(loaded->mount_point);
@@ -58,10 +63,70 @@ class Answerer {
   }
 
  private:
+  // What the question needs of an index.
+  IndexWish Wish() const {
+    if (options_.no_index) return IndexWish::kNone;
+    switch (options_.question) {
+      case DepsQuestion::kDependencies:
+      case DepsQuestion::kReverse:
+      case DepsQuestion::kSets:
+      case DepsQuestion::kCompileCommands:
+      case DepsQuestion::kAbsent:
+        return IndexWish::kUses;
+      case DepsQuestion::kIndex:
+      case DepsQuestion::kCheckIndex:
+        return IndexWish::kNone;
+      default:
+        return IndexWish::kAll;
+    }
+  }
+
+  int EachIndex() {
+    const bool check = options_.question == DepsQuestion::kCheckIndex;
+    const char* const done =
+        check ? "its index is that of the trace" : "it has an index now";
+    for (const std::string& name : options_.traces) {
+      const Status status = check ? CheckIndex(name) : MakeIndex(name);
+      out_.Append(TerminalText(name) + ": " +
+                  (status.ok() ? done : status.message()) + "\n");
+      if (!status.ok()) Raise(check ? 1 : ExitStatus(status));
+    }
+    const Status written = out_.Flush();
+    if (!written.ok() && written.error() != EPIPE) Raise(Complain(written));
+    (void)err_.Flush();
+    return exit_status_;
+  }
+
+  Status MakeIndex(const std::string& name) {
+    if (FindIndex(name, options_.keys).ok()) {
+      return Status::Invalid("it has an index already");
+    }
+    const Result<LoadedGraph> read = Load({name});
+    return read.ok() ? AddIndex(name, options_.keys, *read) : read.status();
+  }
+
+  Status CheckIndex(const std::string& name) {
+    Result<TraceIndex> index = FindIndex(name, options_.keys);
+    if (!index.ok()) return index.status();
+    const Result<IndexSections> there = SectionsOf(*index, /*all=*/true);
+    if (!there.ok()) return there.status();
+    const Result<LoadedGraph> read = Load({name});
+    if (!read.ok()) return read.status();
+    for (size_t i = 0; i < build::kGraphSections; ++i) {
+      const std::string made =
+          EncodeGraph(read->graph, static_cast<build::GraphSection>(i));
+      if (made != AsText((*there)[i])) {
+        return Status::Corrupt("its index says something else than the trace");
+      }
+    }
+    return {};
+  }
+
   Result<LoadedGraph> Load(const std::vector<std::string>& traces) {
-    Result<LoadedGraph> loaded = LoadGraph(
-        traces, options_.keys,
-        options_.has_mount_point ? &options_.mount_point : nullptr, err_);
+    Result<LoadedGraph> loaded =
+        LoadGraph(traces, options_.keys,
+                  options_.has_mount_point ? &options_.mount_point : nullptr,
+                  Wish(), err_);
     if (loaded.ok() && loaded->damaged) Raise(1);
     return loaded;
   }
@@ -197,6 +262,9 @@ class Answerer {
         return {};
       case DepsQuestion::kRebuilt:
         return Compare(graph);
+      case DepsQuestion::kIndex:
+      case DepsQuestion::kCheckIndex:
+        break;
     }
     return {};
   }

@@ -31,8 +31,25 @@ Status OneMachine(reader::TraceInput* input) {
 
 Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
                               const std::vector<std::string>& keys,
-                              const std::string* mount_point,
+                              const std::string* mount_point, IndexWish index,
                               OutputBuffer& err) {
+  // Paths are where the mount was.
+  if (index != IndexWish::kNone && names.size() == 1 &&
+      mount_point == nullptr) {
+    Result<TraceIndex> found = FindIndex(names[0], keys);
+    if (found.ok()) {
+      const bool all = index == IndexWish::kAll;
+      if (Result<LoadedGraph> loaded = GraphOf(*found, all); loaded.ok()) {
+        return loaded;
+      } else {
+        err.Append(kDepsSays + names[0] + ": " + loaded.status().message() +
+                   "; the trace is read instead\n");
+      }
+    } else if (found.status().code() == StatusCode::kCorrupt) {
+      err.Append(kDepsSays + TerminalText(names[0]) + ": " +
+                 found.status().message() + "; the trace is read instead\n");
+    }
+  }
   build::GraphBuilder builder;
   Progress progress(names);
   reader::InputSinks sinks;
@@ -70,6 +87,12 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
     for (const std::string& limit : reader::LimitsOf(trace.context())) {
       loaded.limits.push_back(input.NameOf(i) + ": " + limit);
     }
+  }
+  if (input.size() == 1) {
+    const format::ReadStats& stats = input.trace(0).stats();
+    loaded.may_index = build::MayIndex(stats) && mount_point == nullptr;
+    loaded.events = stats.events;
+    loaded.blocks = stats.blocks;
   }
   if (mount_point != nullptr) loaded.mount_point = *mount_point;
   loaded.graph = builder.Finish();

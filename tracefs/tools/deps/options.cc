@@ -78,6 +78,11 @@ CommandOptions VisibleOptions() {
       {.name = "all",
        .help = "--double-writes: also of a process and its descendants",
        .needs = "double-writes"},
+      {"no-index", "",
+       "read the trace, even if it has an index that answers the same"},
+      {"index", "", "put an index into TRACE, which is replaced as a whole"},
+      {"check-index", "",
+       "make the trace's index once more, and compare it with the one it has"},
       {"mount-point", "DIR",
        "where the paths of the trace begin, if not where it was mounted"},
       KeyOption(),
@@ -102,6 +107,8 @@ constexpr QuestionName kQuestions[] = {
     {"absent", DepsQuestion::kAbsent},
     {"unused", DepsQuestion::kUnused},
     {"rebuilt", DepsQuestion::kRebuilt},
+    {"index", DepsQuestion::kIndex},
+    {"check-index", DepsQuestion::kCheckIndex},
 };
 
 Status ReadQuestion(const CommandLine& given, DepsOptions* result) {
@@ -255,6 +262,7 @@ Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
   result.build_folder = given.Text("build-dir");
   result.has_mount_point = given.Has("mount-point");
   result.mount_point = given.Text("mount-point");
+  result.no_index = given.Has("no-index");
   result.sources = given.Has("sources");
   if (result.traces.empty()) {
     return Status::Invalid("no --trace given" + std::string(kSeeHelp));

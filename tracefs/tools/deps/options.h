@@ -25,6 +25,8 @@ enum class DepsQuestion : uint8_t {
   kAbsent,
   kUnused,
   kRebuilt,
+  kIndex,
+  kCheckIndex,
 };
 
 struct DepsOptions {
@@ -41,7 +43,8 @@ struct DepsOptions {
   std::string before;        // --rebuilt
   std::string mount_point;   // in place of the header's
   bool has_mount_point = false;
-  bool sources = false;  // only files that no process was seen to write
+  bool no_index = false;  // the trace is read, even if it has one
+  bool sources = false;   // only files that no process was seen to write
   bool everything = false;
   build::DependencyOptions dependencies;
   build::BuildConfig config;  // of --config
