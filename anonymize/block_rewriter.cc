@@ -84,6 +84,12 @@ BlockRewriter::BlockRewriter(const Plan* plan, const format::Serial& serial)
       case MessageId::kDefPath:
         kinds_[id] = Kind::kDefPath;
         break;
+      // What files hold, and what was worked out in clear: no policy covers
+      // them.
+      case MessageId::kFile:
+      case MessageId::kIndex:
+        kinds_[id] = Kind::kDropped;
+        break;
       case MessageId::kLoss:
         kinds_[id] = Kind::kReasons;
         break;

@@ -46,6 +46,12 @@ const Row kRows[] = {
     {Id(ArgId::kArgv), SizeTell::kNothing},
     {Id(ArgId::kEnviron), SizeTell::kNothing},
     {Id(ArgId::kXattrs), SizeTell::kNothing},
+    // Left out with their messages.
+    {Id(ArgId::kContentHash), SizeTell::kNothing},
+    {Id(ArgId::kContent), SizeTell::kNothing},
+    {Id(ArgId::kIndexData), SizeTell::kNothing},
+    {Id(ArgId::kLeftOut), SizeTell::kNothing},
+    {Id(ArgId::kIndexOf), SizeTell::kNothing},
     // name
     {Id(Field::kTarget), SizeTell::kTarget},
     {Id(Field::kName), SizeTell::kNothing},

@@ -513,6 +513,32 @@ std::string TraceOfOneSize() {
   return trace.bytes();
 }
 
+TEST(Rewrite, WhatATraceEmbedsIsLeftOutWhateverThePolicySays) {
+  test::TraceBuilder trace;
+  Event event;
+  event.op = Op::open_;
+  event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+  trace.Add(event);
+  for (const MessageId id : {MessageId::kFile, MessageId::kIndex}) {
+    trace.AddRaw(static_cast<uint16_t>(id), [](format::MessageWriter& out) {
+      out.PutText(ArgId::kContent, "swordfish");
+      out.PutText(ArgId::kIndexData, "swordfish");
+    });
+  }
+  trace.EndBlock();
+  trace.Finish();
+  ASSERT_NE(trace.bytes().find("swordfish"), std::string::npos);
+  const std::string hidden = MustHide(trace.bytes(), KeepAllBut(""));
+  EXPECT_EQ(hidden.find("swordfish"), std::string::npos);
+  size_t operations = 0;
+  for (const Line& line : Lines(hidden)) {
+    EXPECT_NE(line.msg_id, static_cast<uint16_t>(MessageId::kFile));
+    EXPECT_NE(line.msg_id, static_cast<uint16_t>(MessageId::kIndex));
+    operations += line.msg_id >= 256 ? 1 : 0;
+  }
+  EXPECT_EQ(operations, 1u);
+}
+
 // Nothing says how long the file is, and everything how long it may be.
 TEST(Rewrite, NoFieldTellsASizeThatIsHidden) {
   const std::string trace = TraceOfOneSize();

@@ -68,6 +68,10 @@ Status Walk(const std::string& name, const reader::TraceSet::Options& options,
       if (format::OperationOf(message.msg_id, &before)) {
         ++container->operations;
       }
+      container->embedded_files +=
+          message.msg_id == static_cast<uint16_t>(MessageId::kFile) ? 1 : 0;
+      container->index_pieces +=
+          message.msg_id == static_cast<uint16_t>(MessageId::kIndex) ? 1 : 0;
       final_seen |= message.msg_id == static_cast<uint16_t>(MessageId::kFinal);
       if (plan == nullptr) {
         format::SelfDescription description;

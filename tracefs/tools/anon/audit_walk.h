@@ -39,6 +39,8 @@ struct Container {
   uint64_t unknown_frames = 0;
   uint64_t damaged_bytes = 0;
   uint64_t frames_after_final = 0;
+  uint64_t embedded_files = 0;  // with what they hold, or their names
+  uint64_t index_pieces = 0;    // of what was worked out in clear
   uint64_t undecodable = 0;
   uint64_t duplicates = 0;
   uint64_t operations = 0;
