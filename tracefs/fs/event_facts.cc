@@ -15,6 +15,22 @@ const CallerInfo* FileSystem::CallerOf(Op op, uint32_t tid) {
   return processes_.Resolve(tid, MonotonicNs(), ProcessTable::RequestOf(op));
 }
 
+std::shared_ptr<HoldLot::Hold> FileSystem::HoldOf(fuse_req_t req, Op op,
+                                                  HoldLot::Waiter* who) {
+  const fuse_ctx& context = *fuse_req_ctx(req);
+  if (context.pid == 0) return nullptr;  // the kernel's own
+  const uint64_t now = MonotonicNs();
+  const auto tid = static_cast<uint32_t>(context.pid);
+  const CallerInfo* const caller = CallerOf(op, tid);
+  who->pid = caller == nullptr ? tid : caller->pid;
+  if (caller != nullptr) who->comm = caller->comm();
+  who->op = op;
+  who->since_ns = now;
+  return holds_.Meet(who->pid, context.uid, now, [&](uint32_t pid) {
+    return processes_.ParentOf(pid, now);
+  });
+}
+
 void FileSystem::NoteExec(pid_t tid) {
   processes_.NoteExec(static_cast<uint32_t>(tid), MonotonicNs());
 }

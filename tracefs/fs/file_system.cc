@@ -16,6 +16,7 @@
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/extents.h"
 #include "tracefs/fs/hand_over.h"
+#include "tracefs/fs/hold_gate.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -482,7 +483,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
 namespace {
 
 // The handler, after the gate of tracers that fail operations rather than miss
-// them (LossPolicy::kFail).
+// them (LossPolicy::kFail), and of holds.
 template <Op kOp, auto kHandler, typename... Arguments>
 void Gated(fuse_req_t req, Arguments... arguments) {
   EventSink& sink = FileSystem::Of(req).sink();
@@ -490,9 +491,13 @@ void Gated(fuse_req_t req, Arguments... arguments) {
     fuse_reply_err(req, EIO);
     return;
   }
-  Serve<kOp>(
-      req, [](fuse_req_t r, Arguments... a) { kHandler(r, a...); },
-      arguments...);
+  const auto handler = [](fuse_req_t r, Arguments... a) { kHandler(r, a...); };
+  if constexpr (CanBeHeld(kOp)) {
+    if (FileSystem::Of(req).holds().any()) [[unlikely]] {
+      if (IsHeld<kOp>(req, handler, arguments...)) return;
+    }
+  }
+  Serve<kOp>(req, handler, arguments...);
 }
 
 // The same for handlers with data behind a pointer.

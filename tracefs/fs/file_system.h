@@ -29,6 +29,7 @@
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handed_request.h"
 #include "tracefs/fs/handle.h"
+#include "tracefs/fs/hold_lot.h"
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/lock_table.h"
 #include "tracefs/fs/side_pool.h"
@@ -130,6 +131,11 @@ class FileSystem final : public EventResolver,
   // Where requests continue that may have to wait for another process.
   SidePool& side_pool() { return side_pool_; }
   const SidePool& side_pool() const { return side_pool_; }
+  // Whose changes are held.
+  HoldLot& holds() { return holds_; }
+  // Null: this request's caller is not held.
+  std::shared_ptr<HoldLot::Hold> HoldOf(fuse_req_t req, Op op,
+                                        HoldLot::Waiter* who);
   // Any call below may wait for a server, forever.
   bool may_hang_below() const { return may_hang_below_; }
   // Which operations are handed over, by how long they wait.
@@ -365,6 +371,9 @@ class FileSystem final : public EventResolver,
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds),
         open_files_(options.max_open_files, options.open_files_for_root),
+        // Most of the pool stays with those who wait for the store.
+        holds_(std::clamp<size_t>(options.max_waiting / 4, 1,
+                                  HoldLot::kMostWaiting)),
         side_pool_({.tasks = options.max_waiting,
                     .for_root = options.max_waiting / 8,
                     .aside = options.max_aside,
@@ -417,7 +426,8 @@ class FileSystem final : public EventResolver,
   std::atomic<bool> told_of_privileged_writes_ = false;
   bool keeps_reserve_ = true;   // what is below has blocks for root alone
   bool stacked_below_ = false;  // the backing file system is itself stacked
-  SidePool side_pool_;          // its threads use all of the above
+  HoldLot holds_;
+  SidePool side_pool_;  // its threads use all of the above
 };
 
 inline Handle& HandleOf(const fuse_file_info* fi) { return HandleAt(fi->fh); }

@@ -1,0 +1,83 @@
+// What becomes of a change whose caller is held (hold_lot.h).
+#pragma once
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "tracefs/event/op_set.h"
+#include "tracefs/fs/hand_over.h"
+#include "tracefs/fs/hold_lot.h"
+#include "tracefs/fs/op_scope.h"
+
+namespace tracefs {
+
+// Changes of files, which may wait for the end of a hold, and of names, which
+// may not (hold_lot.h).
+constexpr bool ChangesFiles(Op op) {
+  return IsAmong<38, Op::setattr_, Op::open_, Op::write_, Op::setxattr_,
+                 Op::removexattr_, Op::fallocate_, Op::copy_file_range_>(op);
+}
+constexpr bool ChangesNames(Op op) {
+  return IsAmong<38, Op::mknod_, Op::mkdir_, Op::unlink_, Op::rmdir_,
+                 Op::symlink_, Op::rename_, Op::link_, Op::create_,
+                 Op::tmpfile_>(op);
+}
+
+constexpr bool CanBeHeld(Op op) { return ChangesFiles(op) || ChangesNames(op); }
+
+// Whether it changes anything, as far as a handle tells: opens do so that may
+// write. What the kernel writes by itself, nobody waits for.
+template <Op kOp, typename T>
+bool IsHarmless(const T& argument) {
+  if constexpr (std::is_same_v<T, fuse_file_info*>) {
+    if (argument == nullptr) return false;
+    if constexpr (kOp == Op::open_) {
+      return (argument->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
+    }
+    if constexpr (kOp == Op::write_) return argument->writepage != 0;
+  }
+  return false;
+}
+
+// Makes a change wait, or refuses it, if its caller is held. False: it is not.
+template <Op kOp, typename Handler, typename... Arguments>
+bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
+  FileSystem& fs = FileSystem::Of(req);
+  if ((IsHarmless<kOp>(arguments) || ...)) return false;
+  HoldLot::Waiter who;
+  const std::shared_ptr<HoldLot::Hold> hold = fs.HoldOf(req, kOp, &who);
+  if (hold == nullptr) return false;
+  OpScope op(req, kOp);
+  if (ChangesNames(kOp) || HoldLot::Refuses(*hold)) {
+    fs.holds().NoteRefused(hold);
+    op.ReplyError(EPERM);
+    return true;
+  }
+  const std::shared_ptr<HoldLot::Place> place =
+      fs.holds().Enter(hold, std::move(who));
+  if (place != nullptr &&
+      op.HandOver(
+          [req, handler, place,
+           kept = std::make_tuple(Keep(arguments)...)]() mutable {
+            if (const int error = place->Wait(); error != 0) {
+              OpScope(req, kOp).ReplyError(error);
+              return;
+            }
+            std::apply([&](auto&... a) { handler(req, a.get()...); }, kept);
+          },
+          /*told=*/false, OpScope::IfFull::kHere,
+          (0 + ... + BytesOf(arguments)))) {
+    return true;
+  }
+  if (!HoldLot::Fails(*hold)) return false;
+  if (place != nullptr) fs.holds().NoteRefused(hold);
+  op.ReplyError(EPERM);
+  return true;
+}
+
+}  // namespace tracefs
