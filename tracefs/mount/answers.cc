@@ -253,4 +253,27 @@ std::string EndLine(std::string_view end_reason, const Status& status,
   return Dump(line) + '\n';
 }
 
+Json HeldJson(const HoldLot::Held& held, const ClockPair& clock) {
+  Json waiting = Json::array();
+  for (const HoldLot::Waiter& one : held.waiting) {
+    waiting.push_back({{"pid", one.pid},
+                       {"comm", Printable(one.comm)},
+                       {"op", OpName(one.op)},
+                       {"since", clock.ToReal(one.since_ns)}});
+  }
+  Json json = {{"hold", held.number},
+               {"tracer", held.wish.tracer},
+               {"rule", held.wish.rule},
+               {"title", held.wish.title},
+               {"uid", held.wish.uid},
+               {"comm", Printable(held.wish.comm)},
+               {"since", clock.ToReal(held.since_ns)},
+               {"until", clock.ToReal(held.until_ns)},
+               {"then", held.wish.fails ? "fail" : "go-on"},
+               {"refused", held.refused},
+               {"waiting", std::move(waiting)}};
+  if (held.wish.pid != 0) json["pid"] = held.wish.pid;
+  return json;
+}
+
 }  // namespace tracefs

@@ -9,9 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/control/handler.h"
+#include "tracefs/fs/hold_lot.h"
 #include "tracefs/fs/open_before.h"
 #include "tracefs/keep/kept_folder.h"
 #include "tracefs/mount/explain.h"
@@ -46,5 +48,8 @@ void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,
 // and the final state of each tracer of a config. One line.
 std::string EndLine(std::string_view end_reason, const Status& status,
                     const std::vector<TracerStats>& tracers);
+
+// Of `held`: one that is held, and who waits for that.
+Json HeldJson(const HoldLot::Held& held, const ClockPair& clock);
 
 }  // namespace tracefs

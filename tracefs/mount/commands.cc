@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "tracefs/base/common_clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/version.h"
@@ -25,8 +24,6 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kExamples = 20;
-// Alarms of each tracer that are listed, unless a client asks for more.
-constexpr size_t kAlarmsToTell = 16;
 // Blocks that wait for one client: more than a terminal can show in a second.
 constexpr size_t kTailBytes = size_t{8} << 20;
 constexpr uint64_t kWatchEveryMs = 2000;
@@ -100,6 +97,9 @@ ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
   const auto act = [&] { return (mount_.tracers.*kDo)(*id); };
   const Status done = Steer(request.command, *id, act);
   if (done.ok()) {
+    if (mount_.holds != nullptr && request.command != "start") {
+      mount_.holds->EndOf(*id);
+    }
     Notify(NoticeId::kTracers,
            "tracer " + std::to_string(*id) + ": " + request.command +
                ", by tracefs-ctl" +
@@ -140,6 +140,9 @@ const MountCommands::Command* MountCommands::FindCommand(
        {"tracer", "filter", "users", "groups"}},
       {"snapshot", &M::Snapshot, false, {"tracer"}},
       {"rules", &M::Rules, true, {"last"}},
+      {"held", &M::HeldOnes, true, {}},
+      {"release", &M::Release, true, {"hold", "how"}},
+      {"spare", &M::Spare, true, {"pid"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
       {"watch",
        &M::Watch,
@@ -287,33 +290,6 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
         {"longest_gap_ns", header.longest_gap_ns.load()}};
   }
   return Answer(stats);
-}
-
-ControlAnswer MountCommands::Rules(ControlRequest& request) {
-  size_t most = kAlarmsToTell;
-  if (request.numbers.contains("last")) {
-    const Result<uint32_t> last = request.Number("last");
-    if (!last.ok()) return last.status();
-    most = *last;
-  }
-  const ClockPair clock = CommonClockPair();
-  const TracerRegistry::Entries entries = mount_.tracers.All();
-  Json rules = Json::array();
-  Json raised = Json::array();
-  for (const auto& [id, entry] : entries) {
-    if (entry.raised_until_ns != 0) {
-      raised.push_back({{"tracer", id},
-                        {"by", entry.raised_by},
-                        {"until", clock.ToReal(entry.raised_until_ns)}});
-    }
-    if (entry.rules == nullptr) continue;
-    const auto host = entries.find(entry.rules->tracer());
-    const bool suspended = host != entries.end() && host->second.suspended;
-    AddRulesJson(*entry.rules, suspended, most, &rules);
-  }
-  return Answer({{"mount", mount_.traced.header.Get("mount.point")},
-                 {"rules", std::move(rules)},
-                 {"raised", std::move(raised)}});
 }
 
 // Says what a client must supply: the files of a config's outputs, and the

@@ -16,6 +16,7 @@
 #include "tracefs/keep/kept_folder.h"
 #include "tracefs/mount/config_steering.h"
 #include "tracefs/mount/end_notice.h"
+#include "tracefs/mount/holds.h"
 #include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/tracers/orders.h"
@@ -40,6 +41,7 @@ struct CommandedMount {
   // can be none.
   std::function<Status()> upgrade;
   const keep::KeptFolder* kept = nullptr;  // null: nothing is kept
+  Holds* holds = nullptr;                  // null: nobody can be held
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };
@@ -88,6 +90,9 @@ class MountCommands final : public ControlHandler {
       ControlRequest& request,
       const std::function<Result<TracerParts>(const Filter&)>& begin);
   ControlAnswer Rules(ControlRequest& request);
+  ControlAnswer HeldOnes(ControlRequest& request);
+  ControlAnswer Release(ControlRequest& request);
+  ControlAnswer Spare(ControlRequest& request);
   ControlAnswer ConfigSeen(ControlRequest& request);
   ControlAnswer Upgrade(ControlRequest& request);
   ControlAnswer Unmount(ControlRequest& request);

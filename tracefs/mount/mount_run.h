@@ -26,6 +26,7 @@
 #include "tracefs/mount/dead_mount.h"
 #include "tracefs/mount/descriptor_budget.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/holds.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/named_things.h"
@@ -247,6 +248,7 @@ class MountRun {
 
   SnapshotService snapshots_{pipeline_};
   std::unique_ptr<ProcessWatch> watch_;
+  std::optional<Holds> holds_;
   std::optional<TracedMount> traced_;
   std::unique_ptr<TracerRegistry> tracers_;
   std::unique_ptr<Orders> orders_;  // null: nothing survives

@@ -53,6 +53,7 @@ ProcessWatch::Options MountRun::WatchOptions() {
 // No request is served before Begin, so no event is missed.
 Status MountRun::StartTracers() {
   watch_ = std::make_unique<ProcessWatch>(WatchOptions(), pipeline_);
+  holds_.emplace(fs_->holds(), pipeline_);
   traced_.emplace(TracedMount{
       .pipeline = pipeline_,
       .names = names_,
@@ -72,7 +73,8 @@ Status MountRun::StartTracers() {
             }
           },
       .forget_names = [this] { session_->ForgetNames(); },
-      .stay_shut = [this] { return session_->StayShut(); }});
+      .stay_shut = [this] { return session_->StayShut(); },
+      .holds = &*holds_});
   pipeline_.SetFileStates(fs_.get());
   tracers_ = std::make_unique<TracerRegistry>(*traced_);
   if (area_ != nullptr) KeepTraces();
@@ -94,6 +96,7 @@ Status MountRun::StartCommands() {
                      .upgrade = area_ == nullptr ? std::function<Status()>()
                                                  : [this] { return Upgrade(); },
                      .kept = kept_folder_.get(),
+                     .holds = &*holds_,
                      .unmount = [this] { return session_->Unmount(); }});
   server_ = std::move(socket_.server);
   if (server_ != nullptr) {

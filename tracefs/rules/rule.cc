@@ -21,6 +21,9 @@ constexpr uint64_t kLongestNs = 24 * 3600 * kNsPerSecond;
 constexpr uint64_t kMaxRate = 10'000'000;
 constexpr size_t kMaxTitleBytes = 200;
 constexpr size_t kMaxActions = 16;
+// A hold ends by itself: nobody waits longer for an operator.
+constexpr uint64_t kUsualHoldNs = 60 * kNsPerSecond;
+constexpr uint64_t kLongestHoldNs = 600 * kNsPerSecond;
 
 struct KeyRow {
   std::string_view name;
@@ -44,6 +47,7 @@ constexpr ActionRow kActions[] = {
     {"raise", RuleAction::Kind::kRaise},
     {"start", RuleAction::Kind::kResume},
     {"stop", RuleAction::Kind::kSuspend},
+    {"hold", RuleAction::Kind::kHold},
 };
 
 bool IsWordByte(char c) {
@@ -329,6 +333,11 @@ class Parser {
     }
     RuleAction action;
     action.kind = row->kind;
+    if (action.kind == RuleAction::Kind::kHold) {
+      if (Status s = TakeHold(start, *rule, &action); !s.ok()) return s;
+      rule->actions.push_back(std::move(action));
+      return Status::Ok();
+    }
     in_.SkipSpace();
     action.position = in_.position();
     action.tracer = TakeWord();
@@ -339,6 +348,39 @@ class Parser {
       if (Status s = TakeRaise(&action); !s.ok()) return s;
     }
     rule->actions.push_back(std::move(action));
+    return Status::Ok();
+  }
+
+  // [ "for" DURATION ] [ "then" ( "fail" | "go" "on" ) ]
+  Status TakeHold(SourcePosition start, const Rule& rule, RuleAction* action) {
+    action->position = start;
+    if (rule.key != RuleKey::kPid && rule.key != RuleKey::kTree &&
+        rule.key != RuleKey::kUid) {
+      return ErrorAt(in_.file(), start,
+                     "hold is for rules that count by pid or tree (a process "
+                     "and all below it are held) or by uid");
+    }
+    action->duration_ns = kUsualHoldNs;
+    if (AtWord("for")) {
+      static_cast<void>(TakeWord());
+      in_.SkipSpace();
+      const SourcePosition time = in_.position();
+      if (Status s = TakeDuration(&action->duration_ns); !s.ok()) return s;
+      if (action->duration_ns > kLongestHoldNs) {
+        return ErrorAt(in_.file(), time, "a hold lasts 10m at most");
+      }
+    }
+    if (!AtWord("then")) return Status::Ok();
+    static_cast<void>(TakeWord());
+    if (AtWord("go")) {
+      static_cast<void>(TakeWord());
+      if (!AtWord("on")) return Expected("'on': hold for 60s then go on");
+      static_cast<void>(TakeWord());
+      action->fails = false;
+      return Status::Ok();
+    }
+    if (!AtWord("fail")) return Expected("'fail' or 'go on'");
+    static_cast<void>(TakeWord());
     return Status::Ok();
   }
 

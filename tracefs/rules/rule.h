@@ -34,17 +34,20 @@ enum class RuleKey : uint8_t {
 std::string_view RuleKeyName(RuleKey key);
 
 struct RuleAction {
-  enum class Kind : uint8_t { kSnapshot, kRaise, kResume, kSuspend };
+  enum class Kind : uint8_t { kSnapshot, kRaise, kResume, kSuspend, kHold };
 
   Kind kind{};
-  // As written: a name, or a number that counts the tracers of the file.
+  // As written: a name, or a number that counts the tracers of the file. Of
+  // kHold none: it is about who made the rule fire.
   std::string tracer;
   SourcePosition position;  // of that word
   // Filled in by who knows the tracers.
   uint32_t tracer_id = 0;
-  // kRaise only: for how long, and the filter that holds meanwhile.
+  // kRaise and kHold: for how long; kRaise: the filter that holds meanwhile;
+  // kHold: whether what waits fails in the end, or goes on.
   uint64_t duration_ns = 0;
   std::optional<Filter> filter;
+  bool fails = true;
 };
 
 // Its word in a config: "start" for kResume, "stop" for kSuspend.

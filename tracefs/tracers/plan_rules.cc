@@ -25,6 +25,7 @@ std::string FlightRecorders() {
 
 // Finds the tracer that an action names among those of its file.
 Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
+  if (action->kind == RuleAction::Kind::kHold) return Status::Ok();
   const std::vector<TracerConfig>& tracers = file.tracers;
   size_t number = tracers.size();
   if (const auto given = ParseUnsigned(action->tracer);

@@ -20,6 +20,7 @@
 #include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
 #include "tracefs/rules/rule_runner.h"
+#include "tracefs/tracers/hold_service.h"
 #include "tracefs/tracers/needs.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/snapshot_service.h"
@@ -43,6 +44,7 @@ struct TracedMount {
   // Has what lies below the mount stay covered if the daemon dies; may be
   // empty.
   std::function<Status()> stay_shut;
+  HoldService* holds = nullptr;  // null: nobody can be held
 };
 
 // Threads: any, but for Add: one at a time.

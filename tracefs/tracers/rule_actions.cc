@@ -42,6 +42,11 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
   std::vector<Status> outcomes;
   std::vector<std::string> texts;  // "snapshot 2: done"
   for (const RuleAction& action : rule.actions) {
+    if (action.kind == RuleAction::Kind::kHold) {
+      texts.push_back(
+          Hold(tracer, rule, action, alarm, &outcomes.emplace_back()));
+      continue;
+    }
     const Status& outcome = outcomes.emplace_back(Act(tracer, action));
     texts.push_back(std::string(RuleActionName(action.kind)) + ' ' +
                     std::to_string(action.tracer_id) + ": " +
@@ -68,6 +73,17 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
   return outcomes;
 }
 
+std::string RuleActions::Hold(uint32_t tracer, const Rule& rule,
+                              const RuleAction& action, const Alarm& alarm,
+                              Status* outcome) {
+  Result<std::string> held =
+      mount_.holds == nullptr
+          ? Status::Invalid("nobody can be held in this mount")
+          : mount_.holds->Begin(tracer, rule, action, alarm);
+  *outcome = held.ok() ? Status() : held.status();
+  return "hold " + (held.ok() ? *held : held.status().message());
+}
+
 Status RuleActions::Act(uint32_t by, const RuleAction& action) {
   switch (action.kind) {
     case RuleAction::Kind::kSnapshot:
@@ -78,11 +94,14 @@ Status RuleActions::Act(uint32_t by, const RuleAction& action) {
       return tracers_.Resume(action.tracer_id);
     case RuleAction::Kind::kSuspend:
       return tracers_.Suspend(action.tracer_id);
+    case RuleAction::Kind::kHold:
+      break;  // Hold
   }
   return Status::Ok();
 }
 
 void RuleActions::OnTick() {
+  if (mount_.holds != nullptr) mount_.holds->Tick();
   const uint64_t now = MonotonicNs();
   tracers_.EndRaises([now](const TracerRegistry::Entry& entry) {
     return entry.raised_until_ns <= now;

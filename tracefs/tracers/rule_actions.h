@@ -1,6 +1,7 @@
 // RuleActions: what a mount does when a rule of one of its tracers fires.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tracefs/rules/rule_runner.h"
@@ -24,6 +25,8 @@ class RuleActions final : public AlarmHandler {
 
  private:
   Status Act(uint32_t by, const RuleAction& action);
+  std::string Hold(uint32_t tracer, const Rule& rule, const RuleAction& action,
+                   const Alarm& alarm, Status* outcome);
 
   TracerRegistry& tracers_;
   const TracedMount& mount_;

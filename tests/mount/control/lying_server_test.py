@@ -310,6 +310,30 @@ def list_names_a_folder(suite):
     every_owner(suite, "folder-key", with_key, body)
 
 
+def undo_names_a_trace(suite):
+    """`undo` and `release --undo`: the server says which trace it is, where what
+    was kept lies, and who is held."""
+    def answers(scene):
+        names = {"trace": scene.secret, "traces": [scene.secret],
+                 "kept": scene.private, "mount": "/", "source": scene.private}
+        held = [{"hold": 1, "pid": pid} for pid in (1, "x", -4, 2**40)]
+        return {"flush": names, "list": {**names, "tracers": []},
+                "held": {"holds": held, **names}}
+
+    def body(scene, options):
+        for words in (("undo", "cuid = 0"), ("undo", "cuid = 0", "--dry-run"),
+                      ("release", "1", "--undo")):
+            done = scene.ctl(*words, *options)
+            said = done.stdout + done.stderr
+            expect(SECRET not in said and scene.private not in said, said)
+            scene.expect_nothing_obeyed(words[0])
+        expect(all(request["command"] in ("flush", "held", "spare", "release")
+                   for request in scene.liar.requests()),
+               scene.liar.requests())
+
+    every_owner(suite, "undo", answers, body)
+
+
 def compare_writes_a_config(suite):
     """`reload FILE`: the server says which tracers of the config are new."""
     def answers(scene):
@@ -893,6 +917,7 @@ def main():
         "--all", action="store_true", help="each value of another type by every "
         "strange one"))
     for case in (check_names_files, list_names_a_config, list_names_a_folder,
+                 undo_names_a_trace,
                  compare_writes_a_config, compare_picks_tracers_twice,
                  reload_to_its_end, notes_that_are_no_files,
                  prints_no_escapes, answers_of_other_types, stays_within_bounds,

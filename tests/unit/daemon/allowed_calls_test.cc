@@ -32,7 +32,7 @@ constexpr int kNumbers = 480;
 // Those with conditions are in injected_calls_test.cc; here they are refused,
 // for their arguments are wrong.
 constexpr const char* kMount = R"(
-  accept4 brk capget capset clock_getres clock_gettime clock_nanosleep
+  accept4 brk cachestat capget capset clock_getres clock_gettime clock_nanosleep
   clone3 close close_range copy_file_range dup dup2 dup3 epoll_create1 epoll_ctl
   epoll_pwait epoll_wait eventfd2 exit exit_group faccessat faccessat2 fadvise64
   fallocate fchmod fchmodat fchmodat2 fchown fchownat fdatasync fgetxattr
@@ -66,9 +66,9 @@ std::set<std::string> Words(const std::string& text) {
 std::string NameOf(int number) {
   // What libseccomp does not know yet.
   static const std::pair<int, const char*> kNew[] = {
-      {449, "futex_waitv"},  {452, "fchmodat2"},   {463, "setxattrat"},
-      {464, "getxattrat"},   {465, "listxattrat"}, {466, "removexattrat"},
-      {468, "file_getattr"}, {469, "file_setattr"}};
+      {449, "futex_waitv"},   {451, "cachestat"},    {452, "fchmodat2"},
+      {463, "setxattrat"},    {464, "getxattrat"},   {465, "listxattrat"},
+      {466, "removexattrat"}, {468, "file_getattr"}, {469, "file_setattr"}};
   for (const auto& [known, name] : kNew) {
     if (known == number) return name;
   }

@@ -49,6 +49,43 @@ TEST_F(RuleTest, RateByKeyForATime) {
   EXPECT_EQ(rule->actions[1].filter->Needs(Op::read_).constant, Verdict::kKeep);
 }
 
+TEST_F(RuleTest, Hold_ForAMinuteAndThenFailUnlessSaid) {
+  const auto action = [&](std::string_view text) {
+    const auto rule =
+        Parse("rate(write by pid) > 9/s then { " + std::string(text) + " }");
+    EXPECT_TRUE(rule.ok()) << rule.status().message();
+    EXPECT_EQ(rule->actions.size(), 1u);
+    EXPECT_EQ(rule->actions[0].kind, RuleAction::Kind::kHold);
+    EXPECT_EQ(rule->actions[0].tracer, "");
+    return std::pair(rule->actions[0].duration_ns, rule->actions[0].fails);
+  };
+  EXPECT_EQ(action("hold"), std::pair(60 * kSecond, true));
+  EXPECT_EQ(action("hold for 5s"), std::pair(5 * kSecond, true));
+  EXPECT_EQ(action("hold then go on"), std::pair(60 * kSecond, false));
+  EXPECT_EQ(action("hold for 10m then fail;"), std::pair(600 * kSecond, true));
+}
+
+TEST_F(RuleTest, Hold_WithoutABoundOrOfNobodyInParticularIsRefused) {
+  const auto error = [&](const std::string& key, const std::string& text) {
+    return Error("seen(write" + key + ") then { " + text + " }");
+  };
+  EXPECT_NE(error(" by pid", "hold for 11m").find("lasts 10m at most"),
+            std::string::npos);
+  EXPECT_NE(error(" by pid", "hold then").find("'fail' or 'go on'"),
+            std::string::npos);
+  EXPECT_NE(error(" by pid", "hold then go").find("'on'"), std::string::npos);
+  EXPECT_NE(error(" by pid", "hold 2").find("';' or '}'"), std::string::npos);
+  for (const char* key :
+       {"", " by inode", " by cname", " by gid", " by ppid"}) {
+    EXPECT_NE(error(key, "hold").find("count by pid or tree"),
+              std::string::npos)
+        << key;
+  }
+  for (const char* key : {" by pid", " by tree", " by uid"}) {
+    EXPECT_EQ(error(key, "hold"), "none") << key;
+  }
+}
+
 TEST_F(RuleTest, OperationsAreNamesOrAFilter) {
   const auto names = Parse("seen(rename, unlink) then { }");
   ASSERT_TRUE(names.ok()) << names.status().message();

@@ -1,5 +1,6 @@
 #include "tracefs/tools/ctl/ctl.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,8 +83,12 @@ class Runner {
         });
       case CtlCommand::kSnapshot:
         return Snapshot();
+      case CtlCommand::kHeld:
+        return Show("held", HeldText);
+      case CtlCommand::kRelease:
+        return Release();
       case CtlCommand::kUndo:
-        return Undo();
+        return Undo(options_);
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
@@ -193,10 +198,43 @@ class Runner {
     return answer.status();
   }
 
-  Status Undo() {
-    const Result<uint64_t> left =
-        UndoOnMount(options_, client_, out_,
-                    [this](const std::string& text) { Say(text); });
+  // Nothing is killed but what the caller has named.
+  Status Release() {
+    using End = CtlOptions::HoldEnd;
+    Status undone;
+    if (options_.end == End::kUndo) {
+      const Result<std::string> held = client_.Call(SimpleRequest("held"));
+      if (!held.ok()) return held.status();
+      const Result<uint32_t> process = HeldProcess(*held, options_.hold);
+      if (!process.ok()) return process.status();
+      // A change that waits keeps its file locked: nobody could put it right.
+      const Result<std::string> refused =
+          client_.Call(ReleaseRequest(options_.hold, "refuse"));
+      if (!refused.ok()) return refused.status();
+      CtlOptions undo = options_;
+      undo.filter = "under(cpid = " + std::to_string(*process) + ")";
+      undone = Undo(undo);
+      // That may have taken longer than an idle connection lasts.
+      Result<ControlClient> again =
+          ControlClient::Connect(options_.mount, options_.patience);
+      if (!again.ok()) return again.status();
+      client_ = std::move(*again);
+    }
+    if (options_.kill != 0 &&
+        ::kill(static_cast<pid_t>(options_.kill), SIGKILL) != 0) {
+      return Status::System(errno, "process " + std::to_string(options_.kill));
+    }
+    const Status released =
+        client_
+            .Call(ReleaseRequest(options_.hold,
+                                 options_.end == End::kGoOn ? "go-on" : "fail"))
+            .status();
+    return undone.ok() ? released : undone;
+  }
+
+  Status Undo(const CtlOptions& options) {
+    const Result<uint64_t> left = UndoOnMount(
+        options, client_, out_, [this](const std::string& text) { Say(text); });
     const Status written = out_.Flush();
     if (!left.ok()) return left.status();
     if (!written.ok() || *left == 0) return written;

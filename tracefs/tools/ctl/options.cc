@@ -30,7 +30,7 @@ struct CommandRow {
   std::string_view name;
   CtlCommand command;
   bool tracer;  // takes a tracer: its id or its name
-  enum { kNone, kFilter, kMaybeFilter, kFile, kMaybeFile } argument;
+  enum { kNone, kFilter, kMaybeFilter, kFile, kMaybeFile, kHold } argument;
   std::string_view arguments;  // for --help
   std::string_view help;
 };
@@ -64,6 +64,10 @@ constexpr CommandRow kCommands[] = {
      "write what a flight recorder holds to a new file; prints its path"},
     {"rules", CtlCommand::kRules, false, CommandRow::kNone, "",
      "the rules of configs: state, alarms, and what became of them"},
+    {"held", CtlCommand::kHeld, false, CommandRow::kNone, "",
+     "whose changes a rule holds, since when, until when, and who waits"},
+    {"release", CtlCommand::kRelease, false, CommandRow::kHold, "HOLD",
+     "end a hold: --go-on, --fail, --kill PID or --undo"},
     {"undo", CtlCommand::kUndo, false, CommandRow::kFilter, "EXPR",
      "take back what operations that match EXPR did, beside the work of "
      "others; "
@@ -97,6 +101,23 @@ std::string Joined(std::span<const std::string_view> names) {
 }
 
 constexpr Choice<bool> kUsers[] = {{"self", false}, {"recorded", true}};
+
+CommandOptions HoldOptions() {
+  return {{.name = "go-on",
+           .help = "release: what waits goes on",
+           .excludes = "fail kill undo"},
+          {.name = "fail",
+           .help = "release: what waits fails (EPERM)",
+           .excludes = "kill undo"},
+          {.name = "kill",
+           .value = "PID",
+           .help = "release: that process is killed, and what waits fails",
+           .excludes = "undo"},
+          {"undo", "",
+           "release: what the held process and all below it did is taken back "
+           "while it is still held, with the options of undo; then what waits "
+           "fails"}};
+}
 
 CommandOptions UndoOptions() {
   return {
@@ -138,8 +159,8 @@ CommandOptions VisibleOptions() {
       {.name = "format",
        .value = "NAME",
        .help = "tail: output format: " + LineFormatNames() +
-               "; default text. list, explain, stats, add, rules, undo, "
-               "upgrade, unmount, "
+               "; default text. list, explain, stats, add, rules, held, "
+               "undo, upgrade, unmount, "
                "top --by: text or json",
        .words = LineFormatNames() + " json"},
       {.name = "time-format",
@@ -187,8 +208,9 @@ CommandOptions VisibleOptions() {
        .words = WordsOf(screen::kColourWishes)},
       HelpOption(),
       VersionOption()};
-  const CommandOptions undo = UndoOptions();
-  rows.insert(rows.end() - 2, undo.begin(), undo.end());
+  for (const CommandOptions& more : {HoldOptions(), UndoOptions()}) {
+    rows.insert(rows.end() - 2, more.begin(), more.end());
+  }
   return rows;
 }
 
@@ -204,16 +226,20 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
       {"follow", {C::kRules}},
       {"format",
        {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop, C::kTail,
-        C::kUpgrade, C::kUnmount, C::kUndo}},
+        C::kUpgrade, C::kUnmount, C::kUndo, C::kHeld, C::kRelease}},
+      {"go-on", {C::kRelease}},
+      {"fail", {C::kRelease}},
+      {"kill", {C::kRelease}},
+      {"undo", {C::kRelease}},
       {"dry-run", {C::kUndo}},
-      {"yes", {C::kUndo}},
-      {"trace", {C::kUndo}},
-      {"key", {C::kUndo}},
-      {"kept", {C::kUndo}},
-      {"users", {C::kUndo}},
-      {"set-id", {C::kUndo}},
-      {"security-xattrs", {C::kUndo}},
-      {"trusted-xattrs", {C::kUndo}},
+      {"yes", {C::kUndo, C::kRelease}},
+      {"trace", {C::kUndo, C::kRelease}},
+      {"key", {C::kUndo, C::kRelease}},
+      {"kept", {C::kUndo, C::kRelease}},
+      {"users", {C::kUndo, C::kRelease}},
+      {"set-id", {C::kUndo, C::kRelease}},
+      {"security-xattrs", {C::kUndo, C::kRelease}},
+      {"trusted-xattrs", {C::kUndo, C::kRelease}},
       {"utc", {C::kTail}},
       {"time-format", {C::kTail}},
       {"interval", {C::kTop}},
@@ -329,6 +355,23 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   return Status::Ok();
 }
 
+Status TakeHoldOptions(const CommandLine& given, CtlOptions* options) {
+  if (options->command != CtlCommand::kRelease) return Status::Ok();
+  using End = CtlOptions::HoldEnd;
+  uint64_t kill = 0;
+  if (Status s = given.Take("kill", 2, INT32_MAX, &kill); !s.ok()) return s;
+  options->kill = static_cast<uint32_t>(kill);
+  if (given.Has("go-on")) options->end = End::kGoOn;
+  if (given.Has("fail") || given.Has("kill")) options->end = End::kFail;
+  if (given.Has("undo")) options->end = End::kUndo;
+  if (options->end == End::kNone) {
+    return Status::Invalid(
+        "release: what is to become of what waits? --go-on, --fail, --kill PID "
+        "or --undo");
+  }
+  return Status::Ok();
+}
+
 Status TakeUndoOptions(const CommandLine& given, CtlOptions* options) {
   options->dry_run = given.Has("dry-run");
   options->yes = given.Has("yes");
@@ -379,13 +422,23 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
                       row.argument == CommandRow::kMaybeFilter;
   const bool file = row.argument == CommandRow::kFile ||
                     row.argument == CommandRow::kMaybeFile;
-  const size_t most = filter ? words.size() : file ? 1 : 0;
-  const bool needed =
-      row.argument == CommandRow::kFilter || row.argument == CommandRow::kFile;
+  const bool hold = row.argument == CommandRow::kHold;
+  const size_t most = filter ? words.size() : file || hold ? 1 : 0;
+  const bool needed = hold || row.argument == CommandRow::kFilter ||
+                      row.argument == CommandRow::kFile;
   if ((needed && words.empty()) || words.size() > most) {
     return Status::Invalid(usage);
   }
   for (const std::string& word : words) {
+    if (hold) {
+      const auto number = ParseUnsigned(word);
+      if (!number || *number == 0 || *number > UINT32_MAX) {
+        return Status::Invalid("HOLD: " + Quoted(word) +
+                               " is no number that held shows");
+      }
+      options->hold = static_cast<uint32_t>(*number);
+      continue;
+    }
     if (file) {
       options->file = word;
       continue;
@@ -504,6 +557,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     return s;
   }
   if (Status s = TakeTopOptions(given, &result); !s.ok()) return s;
+  if (Status s = TakeHoldOptions(given, &result); !s.ok()) return s;
   if (Status s = TakeUndoOptions(given, &result); !s.ok()) return s;
   return result;
 }

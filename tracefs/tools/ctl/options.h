@@ -32,6 +32,8 @@ enum class CtlCommand {
   kSetFilter,
   kSnapshot,
   kRules,
+  kHeld,
+  kRelease,
   kUndo,
   kTail,
   kTop,
@@ -67,6 +69,11 @@ struct CtlOptions {
   std::vector<std::string> also;       // more mounts
   screen::ColourWish colour = screen::ColourWish::kAuto;
   std::optional<LiveTableOptions> table;  // --by: instead of the screen
+  // Of release.
+  enum class HoldEnd { kNone, kGoOn, kFail, kUndo };
+  uint32_t hold = 0;
+  HoldEnd end = HoldEnd::kNone;
+  uint32_t kill = 0;  // that process; 0: none
   // Of undo.
   bool dry_run = false;
   bool yes = false;                 // do not ask

@@ -275,6 +275,14 @@ std::string SimpleRequest(const std::string& command) {
   return Json({{"command", command}}).dump();
 }
 
+std::string ReleaseRequest(uint32_t hold, const std::string& how) {
+  return Json({{"command", "release"}, {"hold", hold}, {"how", how}}).dump();
+}
+
+std::string SpareRequest() {
+  return Json({{"command", "spare"}, {"pid", ::getpid()}}).dump();
+}
+
 std::string AlarmsRequest() {
   // More than any mount keeps.
   return Json({{"command", "rules"}, {"last", 1000}}).dump();

@@ -59,6 +59,10 @@ std::string TracerRequest(const std::string& command, uint32_t tracer);
 // The id of the tracer that `word` names: by its id, of which the mount judges,
 // or by its name, which one of the mount's tracers must have.
 Result<uint32_t> TracerNamed(ControlClient& client, const std::string& word);
+// `release`; `how`: "go-on", "fail" or "refuse".
+std::string ReleaseRequest(uint32_t hold, const std::string& how);
+// `spare`, about this process.
+std::string SpareRequest();
 // `rules`, with all alarms that the mount remembers.
 std::string AlarmsRequest();
 

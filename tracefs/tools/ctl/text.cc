@@ -209,8 +209,11 @@ std::string AlarmText(const Reader& alarm) {
 
 std::string ActionText(const Json& json) {
   const Reader action(json);
-  return action.Text("action") + ' ' + std::to_string(action.Number("tracer")) +
-         ": " + action.Text("outcome");
+  // A hold is of no tracer.
+  const uint64_t tracer = action.Number("tracer");
+  return action.Text("action") +
+         (tracer == 0 ? "" : ' ' + std::to_string(tracer)) + ": " +
+         action.Text("outcome");
 }
 
 // The texts of a list, each of which shows where it ends.
@@ -325,6 +328,51 @@ Result<std::string> RulesText(std::string_view json) {
             '\n';
   }
   return text;
+}
+
+Result<std::string> HeldText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  const Json& holds = answer.List("holds");
+  std::string text =
+      answer.Word("mount") + (holds.empty() ? ": nobody is held\n" : "\n");
+  for (const Json& j : holds) {
+    const Reader hold(j);
+    text += "hold " + std::to_string(hold.Number("hold")) + ": " +
+            (hold.Has("pid")
+                 ? "process " + std::to_string(hold.Number("pid")) + " (" +
+                       hold.Word("comm", "()") + ") and all below it"
+                 : "user " + std::to_string(hold.Number("uid"))) +
+            ", by rule " + std::to_string(hold.Number("rule")) + " of tracer " +
+            std::to_string(hold.Number("tracer")) + ": " + hold.Word("title") +
+            '\n';
+    text += "    since " + LocalTime(hold.Number("since")) + ", until " +
+            LocalTime(hold.Number("until")) + ", then " +
+            (hold.Text("then") == "fail" ? "fail" : "go on") + "; " +
+            CountText(hold.Number("refused")) + " changes were refused\n";
+    for (const Json& k : hold.List("waiting")) {
+      const Reader one(k);
+      text += "    waits: process " + std::to_string(one.Number("pid")) + " (" +
+              one.Word("comm", "()") + "), " + one.Text("op") + ", since " +
+              LocalTime(one.Number("since")) + '\n';
+    }
+  }
+  return text;
+}
+
+Result<uint32_t> HeldProcess(std::string_view json, uint32_t hold) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  for (const Json& j : Reader(*parsed).List("holds")) {
+    const Reader one(j);
+    if (one.Number("hold") != hold) continue;
+    const uint64_t pid = one.Number("pid");
+    if (pid > 1 && pid <= INT32_MAX) return static_cast<uint32_t>(pid);
+    return Status::Invalid("release --undo: that hold is not of a process");
+  }
+  return Status::Invalid("there is no hold " + std::to_string(hold) +
+                         "; it may have ended");
 }
 
 Result<std::string> NewAlarms(std::string_view json, bool as_json,

@@ -17,6 +17,10 @@ Result<std::string> ListText(std::string_view json);
 Result<std::string> ExplainText(std::string_view json);
 Result<std::string> StatsText(std::string_view json);
 Result<std::string> RulesText(std::string_view json);
+Result<std::string> HeldText(std::string_view json);
+// Which process one of them holds, by the answer to `held`. kInvalid if there
+// is none, or it is of a user.
+Result<uint32_t> HeldProcess(std::string_view json, uint32_t hold);
 
 // What --follow has shown.
 struct AlarmsSeen {

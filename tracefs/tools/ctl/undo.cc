@@ -226,6 +226,15 @@ class LiveUndo {
   Result<uint64_t> ShowAndDo(replay::UndoOptions& how, replay::UndoPlan& plan,
                              int root) {
     if (options_.dry_run) return ShowOrApplyUndo(how, plan, root, out_);
+    // Rules would take it for what it takes back.
+    Result<ControlClient> asked =
+        ControlClient::Connect(options_.mount, options_.patience);
+    if (!asked.ok()) return asked.status();
+    client_ = std::move(*asked);
+    if (const Result<std::string> spared = client_.Call(SpareRequest());
+        !spared.ok()) {
+      return spared.status();
+    }
     const bool asks = !options_.yes && !options_.json &&
                       ::isatty(STDIN_FILENO) == 1 &&
                       ::isatty(STDOUT_FILENO) == 1;

@@ -3,7 +3,9 @@
 // tracefs-replay --undo (tracefs/replay/undo_run.h); they are done through the
 // mount, by this process and with its rights.
 //
-// The daemon is asked for one thing, to hand on what it still has in memory.
+// The daemon is asked for two things: to hand on what it still has in memory,
+// and to hold no change that this process makes, which rules may take for what
+// it takes back.
 // Which mount, which trace and which folder of what was kept comes from the
 // kernel, the caller's words and the note of the mount (mount_note.h).
 #pragma once

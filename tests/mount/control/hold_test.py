@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""A rule holds who makes it fire (`hold`): changes of files wait until an operator
+decides, or the time is up; changes of names are refused, so that nobody else waits in
+that directory. Nobody stays hanging, whatever ends first.
+
+  hold_test.py --bin build/release/bin [--only NAME]
+"""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "replay"))
+
+# pylint: disable=wrong-import-position
+from tracefs_harness import (  # noqa: E402
+    Suite, expect, expect_equal, wait_until)
+from workloads import AS_IT_WAS  # noqa: E402
+
+TRANSPORTS = ("dev", "uring")
+# Writes until there is a file `enough`, and says what became of it: the errno, or
+# done.
+WRITER = r"""
+import os, sys
+try:
+    fd = os.open("victim", os.O_RDWR)
+    while not os.path.exists("enough"):
+        for i in range(100):
+            os.pwrite(fd, b"%06d" % i, 0)
+    print("done")
+except OSError as error:
+    print(error.errno)
+"""
+REMOVER = r"""
+import os, time
+refused = 0
+for i in range(3000):
+    try:
+        open(f"v{i}", "x").close()
+        os.unlink(f"v{i}")
+    except OSError as error:
+        refused = error.errno
+        break
+    time.sleep(0.001)
+print(refused)
+"""
+
+
+class Held:
+    """A mount in which writing to `victim` much, or making files, is held."""
+
+    def __init__(self, suite, action, transport="dev"):
+        self.suite = suite
+        name = f"held-{suite._mount_count}"  # pylint: disable=protected-access
+        self.source = suite.folder(name, "source")
+        self.point = suite.folder(name, "mnt")
+        with open(os.path.join(self.source, "victim"), "wb") as out:
+            out.write(os.urandom(1000))
+        self.trace = suite.path(name, "trace")
+        rule = ('when rate((op = write AND name = victim) OR op = create by pid)'
+                f' > 30/100ms then {{ alarm "too much"; {action} ')
+        self.mount = suite.mount(
+            self.source, self.point,
+            ("", f'STR_ALL }}; {rule}', f'file = "{self.trace}"'),
+            visibility="auto", transport=transport)
+
+    def start(self, script, *words):
+        process = subprocess.Popen(
+            [sys.executable, "-B", "-c", script, *words], cwd=self.point,
+            stdout=subprocess.PIPE, text=True)
+        self.suite.background(process)
+        return process
+
+    def ctl(self, *words, status=0):
+        return self.suite.command("tracefs-ctl", self.point, *words,
+                                  status=status)
+
+    def enough(self):
+        with open(os.path.join(self.source, "enough"), "w", encoding="ascii"):
+            pass
+
+    def held(self):
+        return json.loads(self.ctl("held", "--format", "json"))["holds"]
+
+    def wait_for(self, process):
+        """Until it is held and waits; the hold."""
+        wait_until(lambda: any(h["waiting"] for h in self.held()), "the hold")
+        hold = self.held()[0]
+        expect_equal(hold["pid"], process.pid, "who is held")
+        expect_equal(hold["waiting"][0]["pid"], process.pid, "who waits")
+        expect_equal(hold["waiting"][0]["op"], "write", "for what")
+        return hold["hold"]
+
+    def innocent(self):
+        """What another process takes in the same directory, in seconds."""
+        begin = time.monotonic()
+        done = subprocess.run(
+            ["sh", "-ec", "echo x > other; mv other other2; cat victim "
+             "> /dev/null; rm other2; ls > /dev/null"], cwd=self.point,
+            check=False, timeout=60)
+        expect_equal(done.returncode, 0, "an innocent process")
+        return time.monotonic() - begin
+
+    def actions(self):
+        """What the trace tells of holds."""
+        self.mount.unmount()
+        out = self.suite.command("tracefs-dump", "--format", "jsonl",
+                                 self.trace)
+        return [action for line in out.splitlines()
+                for action in json.loads(line).get("actions", ())]
+
+
+def decided(suite, transport):
+    """go-on and fail, by an operator."""
+    for how, said in (("--go-on", "done"), ("--fail", str(errno.EPERM))):
+        at = Held(suite, "hold for 60s", transport)
+        writer = at.start(WRITER)
+        hold = at.wait_for(writer)
+        at.innocent()
+        expect_equal(writer.poll(), None, "it waits")
+        text = at.ctl("held")
+        expect("too much" in text and f"process {writer.pid}" in text and
+               "waits: " in text, text)
+        at.ctl("release", str(hold), how)
+        if how == "--go-on":
+            # The rule may fire again when it has been calm: not within this.
+            wait_until(lambda: not at.held(), "the end of the hold")
+            at.enough()
+        expect_equal(writer.communicate(timeout=60)[0].strip(), said, how)
+        told = at.actions()
+        expect(any(f"of process {writer.pid} and all below it" in a and
+                   "for 60000 ms, then fail" in a for a in told), told)
+        expect(any("as tracefs-ctl decided" in a for a in told), told)
+
+
+def by_itself(suite, transport):
+    """When the time is up."""
+    for then, said in (("fail", str(errno.EPERM)), ("go on", "done")):
+        at = Held(suite, f"hold for 2s then {then}", transport)
+        writer = at.start(WRITER)
+        at.wait_for(writer)
+        wait_until(lambda: not at.held(), "the end of the hold")
+        at.enough()
+        expect_equal(writer.communicate(timeout=60)[0].strip(), said, then)
+        wait_until(lambda: not at.held(), "the end of the hold")
+        expect(any("its time is up" in a for a in at.actions()), then)
+
+
+def names(suite, transport):
+    """Changes of names are refused at once, and nobody else waits there."""
+    at = Held(suite, "hold for 30s", transport)
+    remover = at.start(REMOVER)
+    expect_equal(remover.communicate(timeout=60)[0].strip(),
+                 str(errno.EPERM), "it is refused")
+    hold = at.held()[0]
+    expect(hold["refused"] > 0 and not hold["waiting"], hold)
+    at.innocent()
+    at.ctl("release", str(hold["hold"]), "--go-on")
+    at.mount.unmount()
+
+
+def innocents(suite, transport):
+    """Many wait, and others go on: also in their directory and of their user."""
+    at = Held(suite, "hold for 60s", transport)
+    parent = at.start("""
+import os, subprocess, sys, time
+fd = os.open("victim", os.O_RDWR)
+try:
+    while True:
+        os.pwrite(fd, b"x", 0)
+except OSError: pass
+""")
+    hold = at.wait_for(parent)
+    took = sorted(at.innocent() for _ in range(5))
+    expect(took[2] < 20, f"others took {took}")
+    at.ctl("release", str(hold), "--fail")
+    parent.communicate(timeout=60)
+    at.mount.unmount()
+    return f"others took {took[2] * 1000:.0f} ms"
+
+
+def below(suite, transport):
+    """What a held process starts is held, too, and more than there is room for
+    is refused."""
+    at = Held(suite, "hold for 60s", transport)
+    for i in range(48):
+        with open(os.path.join(at.source, f"f{i}"), "wb"):
+            pass
+    parent = at.start("""
+import os, subprocess, sys, time
+children = [subprocess.Popen(
+    [sys.executable, "-c", "import sys, os; sys.stdin.read()\\n"
+     "try: os.truncate(sys.argv[1], 5); print('done')\\n"
+     "except OSError as e: print(e.errno)", f"f{i}"],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for i in range(48)]
+import threading
+ended = []
+def write():
+    fd = os.open("victim", os.O_RDWR)
+    try:
+        while not ended: os.pwrite(fd, b"x", 0)
+    except OSError: pass
+thread = threading.Thread(target=write); thread.start()
+time.sleep(3)
+for child in children: child.stdin.close()
+print(",".join(sorted(child.stdout.read().strip() for child in children)))
+ended.append(1)
+thread.join()
+""")
+    wait_until(lambda: any(h["waiting"] and h["refused"] for h in at.held()),
+               "a full lot")
+    hold = at.held()[0]
+    # Over io_uring each takes a place in a queue.
+    if transport == "dev":
+        expect_equal(len(hold["waiting"]), 32, "who waits")
+    at.innocent()
+    at.ctl("release", str(hold["hold"]), "--go-on")
+    said = parent.communicate(timeout=90)[0].strip().split(",")
+    expect(said.count(str(errno.EPERM)) >= 17, said)
+    expect(said.count("done") >= 1, said)
+    at.mount.unmount()
+
+
+def killed(suite, transport):
+    """SIGKILL ends its wait."""
+    at = Held(suite, "hold for 10m", transport)
+    writer = at.start(WRITER)
+    hold = at.wait_for(writer)
+    writer.kill()
+    writer.wait(timeout=30)
+    wait_until(lambda: not at.held()[0]["waiting"], "its place")
+    at.ctl("release", str(hold), "--fail")
+    # The same by the command, of the process that the caller names.
+    writer = at.start(WRITER)
+    time.sleep(11)  # a rule is calm for 10 s before it fires again
+    hold = at.wait_for(writer)
+    at.ctl("release", str(hold), "--kill", str(writer.pid))
+    expect_equal(writer.wait(timeout=30), -signal.SIGKILL, "killed")
+    at.mount.unmount()
+
+
+def ends(suite, transport):
+    """The end of its tracer, or of the connection, is the end of a hold."""
+    at = Held(suite, "hold for 10m", transport)
+    writer = at.start(WRITER)
+    at.wait_for(writer)
+    at.ctl("stop", "1")
+    at.enough()
+    expect_equal(writer.communicate(timeout=60)[0].strip(), "done", "stopped")
+    at.mount.unmount()
+    at = Held(suite, "hold for 10m", transport)
+    writer = at.start(WRITER)
+    at.wait_for(writer)
+    subprocess.run(["umount", "-f", "-l", at.point], check=False)
+    out = writer.communicate(timeout=60)[0].strip()
+    expect(out.isdigit(), f"an error: {out}")
+    at.mount.process.wait(timeout=60)
+
+
+def undone(suite, transport):
+    """What the held process did is taken back while it is held."""
+    at = Held(suite, "hold for 5m", transport)
+    at.mount.unmount()
+    with open(os.path.join(at.source, "victim"), "rb") as file:
+        before = file.read()
+    trace = at.trace + "2"
+    rule = ('when rate(op = write AND name = victim by pid) > 30/100ms '
+            'then { hold for 5m ')
+    at.mount = suite.mount(
+        at.source, at.point,
+        ("", f'STR_KEEP | STR_PID }} keep_in = "{at.trace}-kept"; {rule}',
+         f'file = "{trace}"'), visibility="auto", transport=transport)
+    writer = at.start(WRITER)
+    hold = at.wait_for(writer)
+    at.ctl("release", str(hold), "--undo", *AS_IT_WAS)
+    expect_equal(writer.communicate(timeout=60)[0].strip(), str(errno.EPERM),
+                 "what waited")
+    at.mount.unmount()
+    with open(os.path.join(at.source, "victim"), "rb") as file:
+        expect_equal(file.read(), before, "every byte")
+
+
+def refused(suite):
+    """What makes no sense is said."""
+    at = Held(suite, "hold for 60s")
+    for words, why in ((("release", "9", "--go-on"), "there is no hold 9"),
+                       (("release", "x", "--fail"), "no number"),
+                       (("release", "1"), "what is to become"),
+                       (("release", "1", "--undo"), "there is no hold 1")):
+        said = at.ctl(*words, status=2)
+        expect(why in said, said)
+    expect("nobody is held" in at.ctl("held"), "held")
+    at.mount.unmount()
+
+
+def main():
+    suite = Suite("hold_test", __doc__)
+    for transport in TRANSPORTS:
+        for title, case in (("an operator decides", decided),
+                            ("the time is up", by_itself),
+                            ("names do not wait", names),
+                            ("others go on", innocents),
+                            ("what a held process starts", below),
+                            ("a signal ends a wait", killed),
+                            ("nobody stays hanging", ends),
+                            ("it is taken back while it is held", undone)):
+            suite.run(f"{title}, over {transport}", case, suite, transport)
+    suite.run("what makes no sense", refused, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()
