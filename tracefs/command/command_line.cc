@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <list>
 #include <sstream>
 #include <utility>
 
@@ -32,10 +33,10 @@ po::options_description DescriptionOf(const std::string& heading,
           po::value<std::vector<std::string>>()->value_name(row.value),
           row.help.c_str());
     } else {
-      auto* const value = po::value<std::string>()->value_name(row.value);
+      auto* const value = po::value<std::string>();
       if (!row.fallback.empty()) value->default_value(row.fallback);
-      // The text of it would be printed behind the name.
-      if (!row.implied.empty()) value->implicit_value(row.implied, "");
+      value->value_name(row.implied.empty() ? row.value
+                                            : "[=" + row.value + "]");
       made.add_options()(row.name.c_str(), value, row.help.c_str());
     }
   }
@@ -129,8 +130,17 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
   }
   std::vector<const char*> words_given(argv, argv + argc);
   bool all_help = false;
+  std::list<std::string> implied;
   for (const char*& word : words_given) {
     if (std::string_view(word) == "--") break;
+    // The library would take the next word for the value.
+    const auto row = std::ranges::find_if(options, [&](const auto& option) {
+      return !option.implied.empty() && word == "--" + option.long_name();
+    });
+    if (row != options.end()) {
+      word =
+          implied.emplace_back(std::string(word) + '=' + row->implied).c_str();
+    }
     if (std::string_view(word) != "--help=all") continue;
     all_help = true;
     word = "--help";

@@ -111,6 +111,23 @@ TEST(HelpPageTest, AWordAfterTheOptionsIsNoHelp) {
   EXPECT_EQ(line->Texts("trace"), std::vector<std::string>{"--help=all"});
 }
 
+TEST(CommandLineTest, AnImpliedValueStandsWhereNoneFollowsAnEqualsSign) {
+  const CommandOptions rows = {
+      {.name = "keep", .value = "WHAT", .help = "kept", .implied = "usual"}};
+  const auto alone = Parse({"--keep", "a.trace"}, rows);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(alone->Text("keep"), "usual");
+  EXPECT_EQ(alone->Texts("trace"), std::vector<std::string>{"a.trace"});
+  const auto given = Parse({"--keep=all", "a.trace"}, rows);
+  ASSERT_TRUE(given.ok());
+  EXPECT_EQ(given->Text("keep"), "all");
+  const auto none = Parse({"a.trace"}, rows);
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->Has("keep"));
+  EXPECT_NE(OptionsText(rows).find("--keep [=WHAT]"), std::string::npos);
+  EXPECT_NE(OptionsAsJson(rows).find("\"optional\":true"), std::string::npos);
+}
+
 TEST(CommandLineTest, WhatWasGivenIsThere) {
   const auto line = Parse({"a", "-f", "--set", "x=1", "--set=y=2", "-o", "u,v",
                            "--from", "-5s", "b"});
