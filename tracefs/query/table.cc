@@ -125,8 +125,7 @@ Status ArrangeRows(const Arrangement& how, Table* table) {
   // One row alone takes up no more than the sum that would stand for it.
   const bool all = how.top == 0 || (had == how.top + 1 && !table->other);
   const size_t top = all ? had : how.top;
-  const size_t most =
-      std::min({had, top, how.limit == 0 ? had : how.limit});
+  const size_t most = std::min({had, top, how.limit == 0 ? had : how.limit});
   if (!how.sort.empty()) {
     const bool ascending = how.sort.starts_with('-');
     const std::string_view name =
