@@ -1,6 +1,7 @@
 // Small files of tables that become larger ones: which, and what a reader sees
 // while it happens, and when whoever does it is killed.
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/recv/fleet/merge.h"
+#include "tracefs/recv/fleet/places.h"
 #include "tracefs/recv/fleet/table_name.h"
 
 namespace tracefs {
@@ -106,6 +108,15 @@ class FleetMergeTest : public testing::Test {
   fs::path day_;
   UniqueFd fd_;
 };
+
+// Whoever asks for all tables of a day, as DuckDB does, hidden ones, too.
+TEST(FleetPlacesTest, NoPatternForTablesFindsOneThatIsBeingWritten) {
+  for (const std::string name : {"a.parquet", "a.jsonl", "a.csv"}) {
+    const std::string pattern = "*" + name.substr(1);
+    EXPECT_EQ(::fnmatch(pattern.c_str(), name.c_str(), 0), 0);
+    EXPECT_NE(::fnmatch(pattern.c_str(), TemporaryNameOf(name).c_str(), 0), 0);
+  }
+}
 
 TEST_F(FleetMergeTest, WhatFollowsEachOtherBecomesOneFile) {
   Put(kOne, 0, 3);

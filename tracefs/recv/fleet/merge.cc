@@ -166,7 +166,7 @@ Status Exchange(int host, int day, int beside, const std::string& day_name,
   for (const std::string& name : NamesIn(day, "")) {
     // Under the lock no file is being written: it was left behind.
     if (name == "." || name == ".." || merged.contains(name) ||
-        name.starts_with(".tmp-")) {
+        name.starts_with(kTemporaryPrefix)) {
       continue;
     }
     if (::linkat(day, name.c_str(), beside, name.c_str(), 0) != 0) {

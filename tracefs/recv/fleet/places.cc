@@ -83,9 +83,13 @@ Status PutInPlace(int directory, int fd, const std::string& temporary,
   return Status::Ok();
 }
 
+std::string TemporaryNameOf(std::string_view name) {
+  return std::string(kTemporaryPrefix) + std::string(name) + ".part";
+}
+
 Status WriteFileWhole(int directory, const std::string& name,
                       std::string_view bytes) {
-  const std::string temporary = ".tmp-" + name;
+  const std::string temporary = TemporaryNameOf(name);
   const UniqueFd fd(
       ::openat(directory, temporary.c_str(),
                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -56,6 +56,12 @@ class HostFolder {
   UniqueFd lock_;
 };
 
+// What a file that is being written is called beside `name`: no pattern for
+// files of a format (*.parquet) may find it. All begin alike, so that what was
+// left behind is found.
+inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
+std::string TemporaryNameOf(std::string_view name);
+
 // Writes a file that is there whole, and for good, or not at all.
 Status WriteFileWhole(int directory, const std::string& name,
                       std::string_view bytes);

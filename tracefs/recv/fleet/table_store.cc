@@ -187,7 +187,7 @@ class TableStore final : public FleetStore {
     const Result<UniqueFd> day = folder->Day(key.day);
     if (!day.ok()) return day.status();
     // There is no other writer: leftovers of killed receivers are removed.
-    for (const std::string& name : NamesIn(day->get(), ".tmp-")) {
+    for (const std::string& name : NamesIn(day->get(), kTemporaryPrefix)) {
       ::unlinkat(day->get(), name.c_str(), 0);
     }
     const std::string serial = format::SerialText(key.serial);
@@ -249,7 +249,7 @@ class TableStore final : public FleetStore {
         TableName{format::SerialText(key.serial), run->front().sequence,
                   run->back().sequence, options_.format}
             .Text();
-    const std::string temporary = ".tmp-" + name;
+    const std::string temporary = TemporaryNameOf(name);
     const UniqueFd fd(
         ::openat(day, temporary.c_str(),
                  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
