@@ -10,7 +10,8 @@ import math
 import os
 import re
 
-STRACE_OPTIONS = ["-ff", "-ttt", "-T", "-y", "-xx", "-X", "raw", "-v",
+# -A: a number that comes again adds to the file of the process that had it.
+STRACE_OPTIONS = ["-ff", "-A", "-ttt", "-T", "-y", "-xx", "-X", "raw", "-v",
                   "-s", "300"]
 # What can cause a request, change a descriptor, a working directory, a umask,
 # an identity or a name.
