@@ -185,6 +185,9 @@ HelpPage RunHelp() {
           "processes. Only the command sees the mount, which\nis gone when "
           "it ends; the trace is complete then.\n",
       .rows = VisibleRunOptions(),
+      .common =
+          "output force filter config src root env embed processes "
+          "visibility quiet version help",
       .examples = {"tracefs-run -o build.trace -- make -j4",
                    "tracefs-dump build.trace"},
       .end =
