@@ -123,7 +123,8 @@ class LiveUndo:
             for process in busy:
                 suite.background(process)
             with subprocess.Popen(
-                    [sys.executable, "-B", "-c", ransom_script()], cwd=source,
+                    [sys.executable, "-B", "-c", ransom_script(0.02)],
+                    cwd=source,
                     stderr=subprocess.DEVNULL) as ransomer:
                 suite.background(ransomer)
                 wait_until(lambda: self.held(source), "the hold")

