@@ -444,6 +444,10 @@ with open("f", "r+b") as file:
         expect("no operation of the trace tells cname" in said, said)
         said = self.undo(point, "nonsense = 1", "--trace", trace, status=2)
         expect("undo:1:1" in said, said)
+        said = suite.tool("tracefs-ctl", point, "undo", "cuid = 12345",
+                          "--trace", trace)
+        expect_equal(said.returncode, 0, said.stderr)
+        expect("no change in the trace matches" in said.stderr, said.stderr)
         mount.unmount()
         there = suite.folder("there")
         mount = suite.mount(source, there, ("", "STR_REPLAY", flight))

@@ -184,6 +184,11 @@ class LiveUndo {
         !users.empty()) {
       tell_("in use, and what is written there from now on stays: " + users);
     }
+    if (plan->groups.empty()) {
+      tell_(
+          "no change in the trace matches; what does: tracefs-dump --filter " +
+          TerminalWord(options_.filter) + ' ' + TerminalWord(files->traces[0]));
+    }
     return ShowAndDo(how, *plan, root->fd.get());
   }
 
