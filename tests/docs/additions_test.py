@@ -22,6 +22,7 @@ tracefs/event/process_record.cc
 tracefs/format/aggregate.cc tracefs/format/alarm.cc
 tracefs/format/block_decoder.cc tracefs/format/block_info.cc
 tracefs/format/block_names.cc tracefs/format/block_record.cc
+tracefs/format/embedded_file.cc tracefs/format/index_piece.cc
 tracefs/format/message_cursor.cc tracefs/format/names.cc
 tracefs/format/process_message.cc
 tracefs/format/report.cc tracefs/format/state_message.cc

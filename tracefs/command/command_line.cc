@@ -64,8 +64,7 @@ CommandOption KeyOption() {
 
 CommandOption OutputOption() {
   return {"output,o", "FILE",
-          "write there instead; FILE is replaced as a whole, when all "
-          "is written, or not at all"};
+          "write there; FILE is replaced whole, or not at all"};
 }
 
 CommandOption ToOption() {
