@@ -154,6 +154,9 @@ class Users:
         for user in self._all:
             user.start()
 
+    def at_work(self):
+        return any(user.is_alive() for user in self._all)
+
     def work_for(self, seconds):
         time.sleep(seconds)
         return self
@@ -202,10 +205,10 @@ def in_little_memory(suite, visibility, transport):
 
 
 def everything_short(suite, visibility, transport):
-    """256 descriptors, 64 MiB, no more threads, and 1 MiB for the trace. What
+    """256 descriptors, 64 MiB, no more threads, and 512 KiB for the trace. What
     is not in the trace is told as lost, and users notice nothing."""
     with group("memory", suite) as memory, group("pids", suite) as pids, \
-            suite.tmpfs("little", size="1m") as little:
+            suite.tmpfs("little", size="512k") as little:
         memory.set("memory.limit_in_bytes", "memory.max", 64 * MIB)
         suite.remove("short")
         source, point = suite.folder("short"), suite.folder("short-mnt")
@@ -214,10 +217,10 @@ def everything_short(suite, visibility, transport):
             source, point, trace, visibility=visibility, transport=transport,
             wrapper=["prlimit", "--nofile=256", *memory.wrapper(),
                      *pids.wrapper()])
-        pids.set("pids.max", "pids.max", 1)
+        make_no_more_threads(pids, point)
         users = Users(point).work_for(0.5)
-        wait_until(lambda: "No space left" in mount.messages(),
-                   "the end of the room for the trace")
+        wait_until(lambda: "No space left" in mount.messages()
+                   or not users.at_work(), "the end of the room for the trace")
         made = users.work_for(0.5).end()
         expect_equal(kills(memory), 0, "daemons killed for want of memory")
         subprocess.run(["umount", point], check=False, capture_output=True)
@@ -269,13 +272,19 @@ def killed_for_memory(suite, visibility):
     return f"killed {killed} times, {sum(made.values())} files"
 
 
+def make_no_more_threads(pids, point):
+    """From now on: it serves, so it has those that it begins with."""
+    os.listdir(point)
+    pids.set("pids.max", "pids.max", 1)
+
+
 def without_threads(suite, visibility, transport):
     """No thread and no process can be made. What needs one is refused and
     leaves nothing; everything else goes on, and then that, too."""
     with group("pids", suite) as pids:
         with suite.mounted(visibility=visibility, transport=transport,
                            wrapper=pids.wrapper()) as (_, point, mount):
-            pids.set("pids.max", "pids.max", 1)
+            make_no_more_threads(pids, point)
             users = Users(point)
             late = f"{mount.trace}-late"
             config = suite.config(("", "STR_ALL", f'async; file = "{late}"'))
