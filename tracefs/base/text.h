@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <string_view>
+#include <system_error>
 
 namespace tracefs {
 
@@ -20,6 +23,25 @@ inline std::string_view TakeUpTo(std::string_view& text, char separator) {
   const std::string_view taken = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return taken;
+}
+
+// Takes `prefix` off `text`; false, and nothing is taken, if it does not begin
+// so.
+inline bool TakePrefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// Takes a decimal number off `text`; false, and nothing is taken, if it begins
+// with none, or with one that does not fit.
+template <typename T>
+bool TakeDecimal(std::string_view& text, T* value) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
 }
 
 }  // namespace tracefs

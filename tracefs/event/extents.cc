@@ -2,9 +2,10 @@
 
 #include <linux/fiemap.h>
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {
@@ -36,28 +37,13 @@ void AppendNumber(Number number, int base, std::string* text) {
   text->append(digits, end);
 }
 
-bool TakeNumber(std::string_view* text, uint64_t* number) {
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return true;
-}
-
-bool TakeChar(std::string_view* text, char c) {
-  if (!text->starts_with(c)) return false;
-  text->remove_prefix(1);
-  return true;
-}
-
 bool TakeFlag(std::string_view word, uint32_t* flags) {
   for (const FlagName& flag : kFlagNames) {
     if (flag.name != word) continue;
     *flags |= flag.bit;
     return true;
   }
-  if (!word.starts_with("0x")) return false;
-  word.remove_prefix(2);
+  if (!TakePrefix(word, "0x")) return false;
   uint32_t others = 0;
   const auto [end, error] =
       std::from_chars(word.data(), word.data() + word.size(), others, 16);
@@ -102,21 +88,17 @@ void AppendExtent(const Extent& extent, std::string* text) {
 bool TakeExtent(std::string_view* text, Extent* extent) {
   std::string_view rest = *text;
   Extent taken;
-  if (!TakeNumber(&rest, &taken.logical) || !TakeChar(&rest, '+') ||
-      !TakeNumber(&rest, &taken.length) || !TakeChar(&rest, '@') ||
-      !TakeNumber(&rest, &taken.physical) ||
+  if (!TakeDecimal(rest, &taken.logical) || !TakePrefix(rest, "+") ||
+      !TakeDecimal(rest, &taken.length) || !TakePrefix(rest, "@") ||
+      !TakeDecimal(rest, &taken.physical) ||
       !EndsBelowMax(taken.logical, taken.length) ||
       !EndsBelowMax(taken.physical, taken.length)) {
     return false;
   }
-  const size_t end = std::min(rest.find(' '), rest.size());
-  std::string_view words = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  if (!words.empty() && !TakeChar(&words, ':')) return false;
+  std::string_view words = TakeUpTo(rest, ' ');
+  if (!words.empty() && !TakePrefix(words, ":")) return false;
   while (!words.empty()) {
-    const size_t comma = std::min(words.find(','), words.size());
-    if (!TakeFlag(words.substr(0, comma), &taken.flags)) return false;
-    words.remove_prefix(std::min(comma + 1, words.size()));
+    if (!TakeFlag(TakeUpTo(words, ','), &taken.flags)) return false;
   }
   *text = rest;
   *extent = taken;
@@ -125,9 +107,7 @@ bool TakeExtent(std::string_view* text, Extent* extent) {
 
 bool SaysOfExtents(std::string_view of, std::string_view word) {
   while (!of.empty()) {
-    const size_t comma = std::min(of.find(','), of.size());
-    if (of.substr(0, comma) == word) return true;
-    of.remove_prefix(std::min(comma + 1, of.size()));
+    if (TakeUpTo(of, ',') == word) return true;
   }
   return false;
 }

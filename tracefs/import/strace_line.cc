@@ -12,27 +12,13 @@
 #include <map>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs::import {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsOctal(char c) { return c >= '0' && c <= '7'; }
-
-template <typename T>
-bool TakeDecimal(std::string_view* text, T* value) {
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + text->size(), *value);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return true;
-}
-
-bool TakePrefix(std::string_view* text, std::string_view prefix) {
-  if (!text->starts_with(prefix)) return false;
-  text->remove_prefix(prefix.size());
-  return true;
-}
 
 void SkipBlanks(std::string_view* text) {
   text->remove_prefix(std::min(text->find_first_not_of(' '), text->size()));
@@ -43,8 +29,8 @@ bool TakeSeconds(std::string_view* text, uint64_t* ns) {
   uint64_t seconds = 0;
   constexpr uint64_t kMost = uint64_t{1} << 33;  // so that ns fit
   std::string_view at = *text;
-  if (!TakeDecimal(&at, &seconds) || seconds > kMost) return false;
-  if (!TakePrefix(&at, ".")) return false;
+  if (!TakeDecimal(at, &seconds) || seconds > kMost) return false;
+  if (!TakePrefix(at, ".")) return false;
   uint64_t fraction = 0;
   uint64_t unit = kNsPerSecond;
   while (!at.empty() && IsDigit(at[0])) {
@@ -253,18 +239,18 @@ namespace {
 bool TakeHead(std::string_view* at, StraceLine* parsed) {
   SkipBlanks(at);
   // "17 ", or "[pid 17] " where strace wrote to the terminal.
-  if (TakePrefix(at, "[pid ")) {
+  if (TakePrefix(*at, "[pid ")) {
     SkipBlanks(at);
-    if (!TakeDecimal(at, &parsed->tid) || !TakePrefix(at, "] ")) return false;
+    if (!TakeDecimal(*at, &parsed->tid) || !TakePrefix(*at, "] ")) return false;
   } else if (const size_t end = at->find_first_not_of("0123456789");
              end != 0 && end != at->npos && (*at)[end] == ' ') {
-    if (!TakeDecimal(at, &parsed->tid)) return false;
+    if (!TakeDecimal(*at, &parsed->tid)) return false;
   }
   SkipBlanks(at);
   parsed->has_time = TakeSeconds(at, &parsed->real_ns);
   SkipBlanks(at);
   // -r beside -ttt: "(+     0.000012)".
-  if (TakePrefix(at, "(+ ")) {
+  if (TakePrefix(*at, "(+ ")) {
     const size_t end = at->find(')');
     if (end == at->npos) return false;
     at->remove_prefix(end + 1);
@@ -286,10 +272,10 @@ std::optional<StraceLine> ParseStraceLine(std::string_view line) {
   std::string_view at = line;
   if (!TakeHead(&at, &parsed)) return {};
   using Kind = StraceLine::Kind;
-  if (TakePrefix(&at, "+++ ")) {
-    if (TakePrefix(&at, "superseded by execve in pid ")) {
+  if (TakePrefix(at, "+++ ")) {
+    if (TakePrefix(at, "superseded by execve in pid ")) {
       parsed.kind = Kind::kSuperseded;
-      if (!TakeDecimal(&at, &parsed.other_tid)) return {};
+      if (!TakeDecimal(at, &parsed.other_tid)) return {};
       return parsed;
     }
     parsed.kind = Kind::kExit;
@@ -300,7 +286,7 @@ std::optional<StraceLine> ParseStraceLine(std::string_view line) {
     parsed.kind = Kind::kSignal;
     return parsed;
   }
-  if (TakePrefix(&at, "<... ")) {
+  if (TakePrefix(at, "<... ")) {
     const size_t end = at.find(" resumed>");
     if (end == at.npos) return {};
     parsed.kind = Kind::kResumed;
@@ -335,7 +321,7 @@ bool ParseStraceCall(std::string_view rest, StraceCall* call) {
   if (end == rest.npos || rest[end] != ')') return false;
   std::string_view at = rest.substr(end + 1);
   SkipBlanks(&at);
-  if (!TakePrefix(&at, "=")) return false;
+  if (!TakePrefix(at, "=")) return false;
   SkipBlanks(&at);
   size_t i = 0;
   while (i < at.size() && at[i] != ' ') {
@@ -376,9 +362,9 @@ bool DecodeString(std::string_view token, std::string* text, bool* cut) {
 
 bool DecodeDescriptor(std::string_view token, DescriptorArgument* argument) {
   *argument = {};
-  if (TakePrefix(&token, "AT_FDCWD")) {
+  if (TakePrefix(token, "AT_FDCWD")) {
     argument->number = DescriptorArgument::kWorkingDirectory;
-  } else if (!TakeDecimal(&token, &argument->number)) {
+  } else if (!TakeDecimal(token, &argument->number)) {
     return false;
   }
   if (!token.starts_with('<')) return true;
@@ -397,9 +383,9 @@ bool DecodeDescriptor(std::string_view token, DescriptorArgument* argument) {
 }
 
 std::optional<int64_t> DecodeNumber(std::string_view token) {
-  const bool negative = TakePrefix(&token, "-");
+  const bool negative = TakePrefix(token, "-");
   int base = 10;
-  if (TakePrefix(&token, "0x")) {
+  if (TakePrefix(token, "0x")) {
     base = 16;
   } else if (token.size() > 1 && token[0] == '0') {
     base = 8;
@@ -450,7 +436,7 @@ uint64_t DecodeFlags(std::string_view token) {
 
 uint64_t CloneFlagsOf(const StraceCall& call) {
   for (std::string_view argument : call.arguments) {
-    if (TakePrefix(&argument, "flags=")) return DecodeFlags(argument);
+    if (TakePrefix(argument, "flags=")) return DecodeFlags(argument);
     const std::string_view flags = Member(argument, "flags");
     if (!flags.empty()) return DecodeFlags(flags);
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <optional>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs::query {
 namespace {
@@ -20,41 +22,30 @@ constexpr size_t kMostLookedAt = size_t{1} << 16;
 constexpr size_t kMostLineBytes = 4096;
 
 // The number at the front of `text`, taken off it.
-std::optional<uint64_t> TakeCount(std::string_view* text) {
+std::optional<uint64_t> TakeCount(std::string_view& text) {
   uint64_t number = 0;
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc()) return std::nullopt;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return number;
-}
-
-bool SkipText(std::string_view* text, std::string_view what) {
-  if (!text->starts_with(what)) return false;
-  text->remove_prefix(what.size());
-  return true;
+  return TakeDecimal(text, &number) ? std::optional(number) : std::nullopt;
 }
 
 // "1234.567890" or with nine digits behind the point.
 std::optional<uint64_t> Nanoseconds(std::string_view text) {
-  constexpr uint64_t kSecond = 1'000'000'000;
-  const std::optional<uint64_t> seconds = TakeCount(&text);
-  if (!seconds || *seconds > UINT64_MAX / kSecond - 1 ||
-      !SkipText(&text, ".")) {
+  const std::optional<uint64_t> seconds = TakeCount(text);
+  if (!seconds || *seconds > UINT64_MAX / kNsPerSecond - 1 ||
+      !TakePrefix(text, ".")) {
     return std::nullopt;
   }
   if (text.empty() || text.size() > 9) return std::nullopt;
   size_t digits = text.size();
-  std::optional<uint64_t> fraction = TakeCount(&text);
+  std::optional<uint64_t> fraction = TakeCount(text);
   if (!fraction || !text.empty()) return std::nullopt;
   for (; digits < 9; ++digits) *fraction *= 10;
-  return *seconds * kSecond + *fraction;
+  return *seconds * kNsPerSecond + *fraction;
 }
 
 // What stands before the name of the event ends with its time and a colon.
 std::optional<uint64_t> TimeBefore(std::string_view head) {
   if (head.ends_with("block:")) head.remove_suffix(6);
-  while (head.ends_with(' ') || head.ends_with('\t')) head.remove_suffix(1);
+  head = Trim(head);
   if (!head.ends_with(':')) return std::nullopt;
   head.remove_suffix(1);
   const size_t begin = head.find_last_of(" \t");
@@ -75,15 +66,15 @@ void BlockRequests::Take(std::string_view line) {
   std::string_view rest =
       line.substr(at + (begins ? kIssue : kComplete).size());
   // "7,1 WS 4096 () 294914 + 8 …", of the end without the 4096.
-  const std::optional<uint64_t> high = TakeCount(&rest);
-  if (!time || !high || !SkipText(&rest, ",")) return;
-  const std::optional<uint64_t> low = TakeCount(&rest);
+  const std::optional<uint64_t> high = TakeCount(rest);
+  if (!time || !high || !TakePrefix(rest, ",")) return;
+  const std::optional<uint64_t> low = TakeCount(rest);
   const size_t command = rest.find(") ");
   if (!low || command == rest.npos) return;
   rest.remove_prefix(command + 2);
-  const std::optional<uint64_t> sector = TakeCount(&rest);
-  if (!sector || !SkipText(&rest, " + ")) return;
-  const std::optional<uint64_t> sectors = TakeCount(&rest);
+  const std::optional<uint64_t> sector = TakeCount(rest);
+  if (!sector || !TakePrefix(rest, " + ")) return;
+  const std::optional<uint64_t> sectors = TakeCount(rest);
   constexpr uint64_t kMostSectors = UINT64_MAX / kSectorBytes / 2;
   if (!sectors || *high > UINT32_MAX || *low > UINT32_MAX) return;
   BlockRequest request;
