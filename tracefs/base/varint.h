@@ -4,15 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "tracefs/base/bytes.h"
 
 namespace tracefs {
 
-inline void AppendVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) *out += static_cast<char>(value | 0x80);
-  *out += static_cast<char>(value);
+// `out`: a string, or a vector of bytes.
+template <typename Bytes>
+void AppendVarint(uint64_t value, Bytes* out) {
+  using Byte = typename Bytes::value_type;
+  for (; value >= 0x80; value >>= 7) {
+    out->push_back(static_cast<Byte>(value | 0x80));
+  }
+  out->push_back(static_cast<Byte>(value));
 }
 
 // Reads them from bytes that may be anything. Never runs past their end; what

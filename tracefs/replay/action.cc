@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tracefs/base/varint.h"
+
 namespace tracefs::replay {
 namespace {
 
@@ -13,50 +15,6 @@ namespace {
 // which numbers follow (a bit each, in the order of ForEachNumber), the numbers
 // as LEB128, the orders, the texts with their lengths.
 constexpr size_t kFixedBytes = 4 + 4 + 4 + 8;
-
-void PutNumber(uint64_t value, std::vector<std::byte>* out) {
-  while (value >= 0x80) {
-    out->push_back(static_cast<std::byte>(value | 0x80));
-    value >>= 7;
-  }
-  out->push_back(static_cast<std::byte>(value));
-}
-
-// Never runs past its end; what is malformed reads as 0 and sets `bad`.
-class Numbers {
- public:
-  explicit Numbers(ByteSpan bytes)
-      : at_(bytes.data()), end_(at_ + bytes.size()) {}
-
-  uint64_t Take() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ == end_) break;
-      const auto byte = static_cast<uint8_t>(*at_++);
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    bad_ = true;
-    return 0;
-  }
-  ByteSpan TakeBytes() {
-    const uint64_t size = Take();
-    if (bad_ || size > static_cast<size_t>(end_ - at_)) {
-      bad_ = true;
-      return {};
-    }
-    const ByteSpan bytes(at_, static_cast<size_t>(size));
-    at_ += size;
-    return bytes;
-  }
-  bool bad() const { return bad_; }
-  bool at_end() const { return at_ == end_; }
-
- private:
-  const std::byte* at_;
-  const std::byte* end_;
-  bool bad_ = false;
-};
 
 // Calls `use(bit, member)` for each number that may be left out. `A` is Action
 // or const Action.
@@ -178,17 +136,17 @@ void EncodeAction(const Action& action, std::vector<std::byte>* out) {
     if (IsSlot(bit)) value = static_cast<uint32_t>(value + 1);
     if (value == 0) return;
     present |= uint64_t{1} << bit;
-    PutNumber(value, out);
+    AppendVarint(value, out);
   });
   for (uint32_t i = 0; i < action.order_count; ++i) {
     const Order& order = action.orders[i];
-    PutNumber(uint64_t{order.counter} << 1 | (order.waits ? 1 : 0), out);
-    if (order.waits) PutNumber(order.need, out);
+    AppendVarint(uint64_t{order.counter} << 1 | (order.waits ? 1 : 0), out);
+    if (order.waits) AppendVarint(order.need, out);
   }
   const auto put = [&](uint64_t bit, ByteSpan bytes) {
     if (bytes.empty()) return;
     present |= bit;
-    PutNumber(bytes.size(), out);
+    AppendVarint(bytes.size(), out);
     out->insert(out->end(), bytes.begin(), bytes.end());
   };
   put(kNameBit, AsBytes(action.name));
@@ -227,7 +185,7 @@ Status DecodeAction(ByteSpan bytes, Action* action, size_t* size) {
   action->op = static_cast<Op>(op);
   action->place = static_cast<Place>(place);
   const uint64_t present = LoadLe<uint64_t>(bytes.data() + 12);
-  Numbers in(bytes.subspan(kFixedBytes, *size - kFixedBytes));
+  VarintCursor in(bytes.subspan(kFixedBytes, *size - kFixedBytes));
   auto* const raw = reinterpret_cast<std::byte*>(action);
   constexpr uint64_t kAllNumbers = (uint64_t{1} << kNumberCount) - 1;
   for (uint64_t left = present & kAllNumbers; left != 0; left &= left - 1) {
