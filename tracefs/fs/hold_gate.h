@@ -16,18 +16,8 @@
 
 namespace tracefs {
 
-// Changes of files, which may wait for the end of a hold, and of names, which
-// may not (hold_lot.h).
-constexpr bool ChangesFiles(Op op) {
-  return IsAmong<38, Op::setattr_, Op::open_, Op::write_, Op::setxattr_,
-                 Op::removexattr_, Op::fallocate_, Op::copy_file_range_>(op);
-}
-constexpr bool ChangesNames(Op op) {
-  return IsAmong<38, Op::mknod_, Op::mkdir_, Op::unlink_, Op::rmdir_,
-                 Op::symlink_, Op::rename_, Op::link_, Op::create_,
-                 Op::tmpfile_>(op);
-}
-
+// Changes of files may wait for the end of a hold, those of names may not
+// (hold_lot.h).
 constexpr bool CanBeHeld(Op op) { return ChangesFiles(op) || ChangesNames(op); }
 
 // Whether it changes anything, as far as a handle tells: opens do so that may

@@ -200,7 +200,7 @@ void PlanBuilder::NotePrivileges(const Action& a) {
     if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
       NotePrivilege(Privilege::kOwner);
     }
-  } else if (IsAmong<38, Op::setxattr_, Op::removexattr_>(a.op)) {
+  } else if (ChangesXattrs(a.op)) {
     if (const auto takes = PrivilegeOfXattr(a.text, a.data)) {
       NotePrivilege(*takes);
     }

@@ -38,10 +38,7 @@ bool Changes(const Action& a) {
 
 // Whether the store notes a time of it with a file (st_ctim).
 bool IsNotedBelow(const Action& a) {
-  return IsAmong<38, Op::setattr_, Op::symlink_, Op::mknod_, Op::mkdir_,
-                 Op::unlink_, Op::rmdir_, Op::rename_, Op::link_, Op::create_,
-                 Op::tmpfile_, Op::open_, Op::write_, Op::setxattr_,
-                 Op::removexattr_, Op::fallocate_, Op::copy_file_range_>(a.op);
+  return ChangesFiles(a.op) || ChangesNames(a.op);
 }
 
 uint64_t ChangedFile(const Action& a) {

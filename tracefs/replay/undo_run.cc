@@ -38,10 +38,7 @@ Result<PrivateFolder> MakeScratch() {
 }
 
 bool ChangesTree(Op op) {
-  return IsAmong<38, Op::setattr_, Op::symlink_, Op::mknod_, Op::mkdir_,
-                 Op::unlink_, Op::rmdir_, Op::rename_, Op::link_, Op::create_,
-                 Op::tmpfile_, Op::open_, Op::write_, Op::fallocate_,
-                 Op::copy_file_range_>(op);
+  return (ChangesFiles(op) && !ChangesXattrs(op)) || ChangesNames(op);
 }
 
 // What is there in the beginning, for the recorder.
