@@ -78,6 +78,26 @@ bool IsTimed(uint16_t msg_id) {
   return IsOperation(msg_id) || ProcessKindOf(msg_id).has_value();
 }
 
+void CountLoss(const LossRecord& loss, ReadStats* stats) {
+  stats->lost_events += loss.count;
+  auto found = stats->losses.find(loss.reason);
+  if (found == stats->losses.end()) {
+    const bool full = stats->losses.size() >= ReadStats::kMaxReasons;
+    found = stats->losses
+                .try_emplace(full ? "other"
+                                  : std::string(loss.reason.substr(0, 64)))
+                .first;
+  }
+  found->second += loss.count;
+  for (const OpTotal& total : loss.op_totals) {
+    if (stats->lost_messages.size() >= ReadStats::kMaxReasons &&
+        !stats->lost_messages.contains(total.msg_id)) {
+      continue;
+    }
+    stats->lost_messages[total.msg_id] += total.count;
+  }
+}
+
 }  // namespace
 
 std::string TraceContext::NameOfMessage(uint16_t msg_id) const {
@@ -228,6 +248,11 @@ bool BlockDecoder::ReadFirstMessage(MessageCursor& in) {
 
 void BlockDecoder::ReadOtherMessage(const Message& message) {
   ReadStats& stats = trace_->stats;
+  // What is malformed is counted, and nobody gets it.
+  const auto hand_on = [&](bool good, const auto& use, const auto& record) {
+    if (good) return use(record);
+    Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+  };
   switch (static_cast<MessageId>(message.msg_id)) {
     case MessageId::kDefPath:
       DefinePath(message);
@@ -238,23 +263,7 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
     case MessageId::kLoss: {
       LossRecord loss;
       ReadLoss(message.arguments, &loss);
-      stats.lost_events += loss.count;
-      auto found = stats.losses.find(loss.reason);
-      if (found == stats.losses.end()) {
-        const bool full = stats.losses.size() >= ReadStats::kMaxReasons;
-        found = stats.losses
-                    .try_emplace(full ? "other"
-                                      : std::string(loss.reason.substr(0, 64)))
-                    .first;
-      }
-      found->second += loss.count;
-      for (const OpTotal& total : loss.op_totals) {
-        if (stats.lost_messages.size() >= ReadStats::kMaxReasons &&
-            !stats.lost_messages.contains(total.msg_id)) {
-          continue;
-        }
-        stats.lost_messages[total.msg_id] += total.count;
-      }
+      CountLoss(loss, &stats);
       Report report = MakeReport(ReportKind::kLoss);
       report.count = loss.count;
       report.detail = loss.reason;
@@ -304,22 +313,18 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       ++stats.files;
       if (!trace_->file) return;
       EmbeddedFile file;
-      if (ReadEmbeddedFile(message.arguments, trace_->widths, &file)) {
-        trace_->file(file);
-      } else {
-        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
-      }
+      const bool good =
+          ReadEmbeddedFile(message.arguments, trace_->widths, &file);
+      hand_on(good, trace_->file, file);
       return;
     }
     case MessageId::kIndex: {
       ++stats.index_pieces;
       if (!trace_->index) return;
       IndexPiece piece;
-      if (ReadIndexPiece(message.arguments, trace_->widths, &piece)) {
-        trace_->index(piece);
-      } else {
-        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
-      }
+      const bool good =
+          ReadIndexPiece(message.arguments, trace_->widths, &piece);
+      hand_on(good, trace_->index, piece);
       return;
     }
     case MessageId::kAggregate: {
