@@ -238,6 +238,7 @@ class MountRun {
   Pipeline pipeline_;
   format::TraceHeader header_;
   bool forwards_locks_ = false;
+  MachineSize machine_;
   TransportChoice transport_;
   std::unique_ptr<QueueThreads> queue_threads_;
   std::unique_ptr<FileSystem> fs_;

@@ -104,7 +104,8 @@ Status MountRun::Prepare() {
   if (feed_ == nullptr) service_ = ServiceManager::FromEnvironment();
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
-  KeepLittleMemory(SizeOfMachine());
+  machine_ = SizeOfMachine();
+  KeepLittleMemory(machine_);
   if (options_.survive) survive::ProtectFromOomKiller();
   if (Status s = DropAlways(); !s.ok()) return s;
   return OpenProcFolders();
@@ -236,7 +237,9 @@ Status MountRun::ChooseHowToServe() {
     std::cerr << "tracefs-mount: " << warning << '\n';
   }
   for (TracerPlan& plan : plans_) PutWarnings(facts, &plan);
-  TransportFacts transport_facts = {.forwards_locks = forwards_locks_};
+  TransportFacts transport_facts = {.forwards_locks = forwards_locks_,
+                                    .round_trips = {},
+                                    .machine = machine_};
   if (options_.transport == KernelTransport::kAuto && !forwards_locks_ &&
       UringObstacle().empty()) {
     transport_facts.round_trips = MeasureTransports();

@@ -60,8 +60,8 @@ TransportChoice Uring(const MachineSize& machine, std::string why) {
 
 Result<TransportChoice> ChooseTransport(KernelTransport wanted,
                                         const TransportFacts& facts,
-                                        const std::string& obstacle,
-                                        const MachineSize& machine) {
+                                        const std::string& obstacle) {
+  const MachineSize& machine = facts.machine;
   if (wanted == KernelTransport::kDev) return Within(machine, "as asked for");
   // A waiter for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).

@@ -16,6 +16,7 @@ namespace tracefs {
 struct TransportFacts {
   bool forwards_locks = false;  // lock requests come to us
   TrialFigures round_trips{};   // what was measured on this host
+  MachineSize machine = SizeOfMachine();
 };
 
 struct TransportChoice {
@@ -40,7 +41,6 @@ std::string UringObstacle();
 // kSystem or kInvalid if `wanted` is uring and that is impossible.
 Result<TransportChoice> ChooseTransport(
     KernelTransport wanted, const TransportFacts& facts,
-    const std::string& obstacle = UringObstacle(),
-    const MachineSize& machine = SizeOfMachine());
+    const std::string& obstacle = UringObstacle());
 
 }  // namespace tracefs

@@ -235,7 +235,8 @@ Status MountRun::InheritProcess() {
   const Inheritance& left = *inherited_;
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
-  KeepLittleMemory(SizeOfMachine());
+  machine_ = SizeOfMachine();
+  KeepLittleMemory(machine_);
   survive::RememberOomScore(left.Text("oom_score"));
   if (Status s = DropAlways(); !s.ok()) return s;
   Result<UniqueFd> keeper = Inherited("watchdog");
@@ -309,7 +310,9 @@ Status MountRun::InheritTransport() {
   forwards_locks_ = NamesLocks(plans_);
   Result<TransportChoice> transport =
       ChooseTransport(options_.transport,
-                      {.forwards_locks = forwards_locks_, .round_trips = {}},
+                      {.forwards_locks = forwards_locks_,
+                       .round_trips = {},
+                       .machine = machine_},
                       /*obstacle=*/"");
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);

@@ -79,12 +79,14 @@ TEST(RequestLimitsTest, SomebodyServesHoweverLittleThereIs) {
 TEST(RequestLimitsTest, BothTransportsKeepToThem) {
   const MachineSize small = {.processors = 2, .memory_bytes = 64 * kMiB};
   const RequestLimits limits = RequestLimitsIn(small.memory_bytes);
-  const auto dev = ChooseTransport(KernelTransport::kDev, {}, "", small);
+  const auto dev =
+      ChooseTransport(KernelTransport::kDev, {.machine = small}, "");
   ASSERT_TRUE(dev.ok());
   EXPECT_EQ(dev->readers, limits.readers);
   EXPECT_EQ(dev->max_waiting, limits.aside_at_work);
   EXPECT_EQ(dev->waiting_bytes, limits.waiting_bytes);
-  const auto rings = ChooseTransport(KernelTransport::kUring, {}, "", small);
+  const auto rings =
+      ChooseTransport(KernelTransport::kUring, {.machine = small}, "");
   ASSERT_TRUE(rings.ok());
   EXPECT_EQ(rings->queue_depth, 16);
   EXPECT_LE(rings->max_waiting, limits.aside_at_work);
@@ -92,9 +94,11 @@ TEST(RequestLimitsTest, BothTransportsKeepToThem) {
 }
 
 TEST(RequestLimitsTest, RingsThatWouldTakeTooMuchAreNotChosen) {
-  const auto choice = ChooseTransport(
-      KernelTransport::kAuto, {}, "",
-      {.processors = 2, .memory_bytes = 32 * kMiB, .limited = true});
+  const auto choice = ChooseTransport(KernelTransport::kAuto,
+                                      {.machine = {.processors = 2,
+                                                   .memory_bytes = 32 * kMiB,
+                                                   .limited = true}},
+                                      "");
   ASSERT_TRUE(choice.ok());
   EXPECT_FALSE(choice->uring);
   EXPECT_NE(choice->why.find("of memory"), std::string::npos) << choice->why;
