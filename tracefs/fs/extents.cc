@@ -78,11 +78,11 @@ ExtentSource::Answer ExtentsOf::Ask(Event& event) {
     asked_ = true;
     list.clear();
     of_text_ = of_;
-    if (ranges_.widened()) (of_text_ += ',') += kWidened;
+    if (ranges_->widened()) (of_text_ += ',') += kWidened;
     event.Set(Field::kExtentsDevice, device_);
     if (unknown_ == 0) {
       uint64_t left_out = 0;
-      unknown_ = AskForExtents(fd_, ranges_, &list, &left_out);
+      unknown_ = AskForExtents(fd_, *ranges_, &list, &left_out);
       if (left_out != 0) event.Set(Field::kExtentsLeftOut, left_out);
     }
     if (unknown_ != 0) {
@@ -96,23 +96,21 @@ ExtentsOfWrites::ExtentsOfWrites(OpScope& op, const Handle& handle)
     : ExtentsOf(op, handle), looks_(op.WantsExtents()) {
   if (!looks_) return;
   unknown_writes_ = Passes(handle) || handle.inode.has_unknown_writes();
-  if (WriteNotes* const notes = handle.inode.write_notes()) {
-    ranges_ = notes->Take();
-  }
+  WriteNotes* const notes = handle.inode.write_notes();
+  ranges_ = notes != nullptr ? notes->Take() : WrittenRanges();
 }
 
 void ExtentsOfWrites::Settle(bool done) {
   if (!looks_) return;
   if (!done) {
-    if (!ranges_.empty()) handle_.inode.write_notes()->Return(ranges_);
+    if (!ranges_->empty()) handle_.inode.write_notes()->Return(*ranges_);
     return;
   }
   if (unknown_writes_) {
     handle_.inode.SetUnknownWrites(false);
-    ranges_ = {};
-    ranges_.Add(0, INT64_MAX);
+    ranges_.emplace().Add(0, INT64_MAX);
   }
-  if (ranges_.empty()) return;
+  if (ranges_->empty()) return;
   of_ = unknown_writes_ ? kOfFile : kOfWritten;
   Offer();
 }
@@ -133,12 +131,13 @@ void ExtentsOfRead::Settle(uint64_t offset, uint64_t got) {
   if (cached_ == kNotAsked || got == 0 || handle_.inode.is_output()) return;
   const uint64_t begin = PageBegin(offset);
   const uint64_t end = PageEnd(offset + got);
+  ranges_.emplace();
   if (cached_ < 0) {
     of_ = kColdUnknown;
     unknown_ = static_cast<int>(-cached_);
   } else if (static_cast<uint64_t>(cached_) < (end - begin) / PageBytes()) {
     of_ = kOfRead;
-    ranges_.Add(begin, end);
+    ranges_->Add(begin, end);
   } else {
     return;
   }

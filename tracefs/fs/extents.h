@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,8 @@ class ExtentsOf : public ExtentSource {
 
   OpScope& op_;
   const Handle& handle_;
-  WrittenRanges ranges_;
+  // There once somebody wants to know: no other operation pays for its room.
+  std::optional<WrittenRanges> ranges_;
   std::string_view of_;
   // Why it cannot be known what is to be asked for; 0: it can.
   int unknown_ = 0;
