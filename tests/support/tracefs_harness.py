@@ -476,6 +476,13 @@ class Suite:
             print(f"ok: {title} ({took:.1f} s)" + (f": {why}" if why else ""))
         sys.stdout.flush()
 
+    def run_cases(self, functions):
+        """Runs those of a module's `functions` that are called case_…, as
+        case(self)."""
+        for name, case in list(functions.items()):
+            if name.startswith("case_"):
+                self.run(name[5:].replace("_", " "), case, self)
+
     def run_everywhere(self, cases):
         """Runs each of {title: case} as case(self, visibility, transport) in
         every visibility and over both transports."""

@@ -718,9 +718,7 @@ def case_what_cannot_be_is_refused_with_a_sentence(suite):
 
 def main():
     suite = Suite("record", __doc__)
-    for name, case in list(globals().items()):
-        if name.startswith("case_"):
-            suite.run(name[5:].replace("_", " "), case, suite)
+    suite.run_cases(globals())
     suite.finish()
 
 

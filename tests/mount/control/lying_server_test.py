@@ -15,14 +15,14 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
 # pylint: disable=wrong-import-position
+import own_namespace
 from tracefs_harness import (
-    Skip, Suite, expect, expect_equal, mount_points, wait_until)
+    Skip, Suite, expect, expect_equal, wait_until)
 
 ALICE = 61011
 MALLORY = 61012
@@ -887,32 +887,10 @@ def runtime_directory_of_root(suite):
         scene.end()
 
 
-def in_own_namespace():
-    """/dev/fuse is for all here, and there are users who may mount."""
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        return  # the suite says so
-    if os.environ.pop("TRACEFS_TEST_NAMESPACE", "") == "":
-        os.environ["TRACEFS_TEST_NAMESPACE"] = "own"
-        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
-                              sys.executable, "-B", *sys.argv])
-    # Here root's --all is about the mounts of this suite alone.
-    for point in mount_points("fuse.tracefs"):
-        subprocess.run(["umount", "--lazy", point], check=True)
-    with tempfile.TemporaryDirectory(prefix="tracefs-fuse-") as folder:
-        node = os.path.join(folder, "fuse")
-        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 229))
-        os.chmod(node, 0o666)
-        users = os.path.join(folder, "passwd")
-        shutil.copy("/etc/passwd", users)
-        with open(users, "a", encoding="utf-8") as out:
-            for name, uid in (("alice", ALICE), ("mallory", MALLORY)):
-                out.write(f"tracefs-{name}:x:{uid}:{uid}::/:/bin/sh\n")
-        subprocess.run(["mount", "--bind", node, "/dev/fuse"], check=True)
-        subprocess.run(["mount", "--bind", users, "/etc/passwd"], check=True)
-
-
 def main():
-    in_own_namespace()
+    # Root's --all is about the mounts of this suite alone.
+    own_namespace.enter({"tracefs-alice": ALICE, "tracefs-mallory": MALLORY},
+                        alone=True)
     suite = Suite("lying-server", __doc__, lambda parser: parser.add_argument(
         "--all", action="store_true", help="each value of another type by every "
         "strange one"))

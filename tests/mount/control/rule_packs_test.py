@@ -336,9 +336,7 @@ def case_mistakes_have_a_place_in_the_file(suite):
 
 def main():
     suite = Suite("rule-packs", __doc__)
-    for name, case in list(globals().items()):
-        if name.startswith("case_"):
-            suite.run(name[5:].replace("_", " "), case, suite)
+    suite.run_cases(globals())
     suite.finish()
 
 

@@ -10,16 +10,14 @@ before, which Python makes.
 TRACEFS_LONG_RANSOM=5000 in the environment: so many files instead of 300.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import re
-import shutil
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,6 +25,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
+import own_namespace  # noqa: E402
 from keep_test import expect_tree, state_of, stream  # noqa: E402
 from ransom import INNOCENT, make_victims, ransom_script  # noqa: E402
 from tracefs_harness import (  # noqa: E402
@@ -274,15 +273,22 @@ with open("f", "r+b") as file:
             expect_tree(state_of(source), before, "as it was")
             mount.unmount()
 
-    def twice(self):
-        """An undo is taken back by another one."""
+    @contextlib.contextmanager
+    def ruined(self, files):
+        """A mounted tree after a ransom: where it is, what it was like before,
+        and the number of the process."""
         with self.store("ext4") as folder:
             source = os.path.join(folder, "source")
             os.mkdir(source)
-            make_victims(source, 40)
+            make_victims(source, files)
             before = state_of(source)
             mount, _ = self.mount(source, folder + "/kept")
-            pid = self.process(source, ransom_script())
+            yield source, before, self.process(source, ransom_script())
+            mount.unmount()
+
+    def twice(self):
+        """An undo is taken back by another one."""
+        with self.ruined(40) as (source, before, pid):
             ruined = state_of(source)
             done = self.suite.tool("tracefs-ctl", source, "undo",
                                    f"cpid = {pid}", *AS_IT_WAS)
@@ -290,24 +296,17 @@ with open("f", "r+b") as file:
             expect_tree(state_of(source), before, "taken back")
             other = re.search(r"undo 'cpid = (\d+)'", done.stderr)[1]
             self.undo(source, f"cpid = {other}")
-            # Modification times are given back where they were kept, and those
-            # of what an undo made anew are its own.
+            # Modification times come back where they were kept; what an undo
+            # made anew has new ones.
             def plain(state):
                 for entry in state.values():
                     entry.pop("mtime_ns", None)
                 return state
             expect_tree(plain(state_of(source)), plain(ruined), "and back again")
-            mount.unmount()
 
     def killed(self):
         """Killed again and again, and then not: the same end."""
-        with self.store("ext4") as folder:
-            source = os.path.join(folder, "source")
-            os.mkdir(source)
-            make_victims(source, 120)
-            before = state_of(source)
-            mount, _ = self.mount(source, folder + "/kept")
-            pid = self.process(source, ransom_script())
+        with self.ruined(120) as (source, before, pid):
             command = [os.path.join(self.suite.bin, "tracefs-ctl"), source,
                        "undo", f"cpid = {pid}", *AS_IT_WAS]
             halfway = 0
@@ -329,7 +328,6 @@ with open("f", "r+b") as file:
                          f"folders to work in; before {left}: "
                          f"{json.dumps(said)[-800:]}")
             expect_tree(state_of(source), before, "as it was")
-            mount.unmount()
         return f"{halfway} were killed"
 
     def works(self, source):
@@ -492,28 +490,8 @@ with open("f", "r+b") as file:
             mount.unmount()
 
 
-def in_own_namespace():
-    """Where /dev/fuse is for all, and there is a user who may mount."""
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        return  # the suite says so
-    if os.environ.pop("TRACEFS_TEST_NAMESPACE", "") == "":
-        os.environ["TRACEFS_TEST_NAMESPACE"] = "own"
-        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
-                              sys.executable, "-B", *sys.argv])
-    with tempfile.TemporaryDirectory(prefix="tracefs-fuse-") as folder:
-        node = os.path.join(folder, "fuse")
-        os.mknod(node, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
-        os.chmod(node, 0o666)
-        users = os.path.join(folder, "passwd")
-        shutil.copy("/etc/passwd", users)
-        with open(users, "a", encoding="utf-8") as out:
-            out.write(f"tracefs-owner:x:{OWNER}:{OWNER}::/:/bin/sh\n")
-        subprocess.run(["mount", "--bind", node, "/dev/fuse"], check=True)
-        subprocess.run(["mount", "--bind", users, "/etc/passwd"], check=True)
-
-
 def main():
-    in_own_namespace()
+    own_namespace.enter({"tracefs-owner": OWNER})
     suite = Suite("live_undo_test", __doc__)
     live = LiveUndo(suite)
     suite.run("what others changed since stays", live.others)

@@ -202,9 +202,7 @@ def case_a_mount_without_a_place_says_so(suite):
 
 def main():
     suite = Suite("without-config", __doc__)
-    for name, case in list(globals().items()):
-        if name.startswith("case_"):
-            suite.run(name[5:].replace("_", " "), case, suite)
+    suite.run_cases(globals())
     suite.finish()
 
 
