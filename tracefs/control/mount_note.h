@@ -21,8 +21,8 @@ struct MountNote {
   std::string config_dir = {};
   std::vector<std::string> config_keys = {};
   std::string config_state = {};
-  // Of the tracers that it began with, those that are files; and the folder of
-  // what operations destroyed, if any of them keeps that (STR_KEEP).
+  // The files that the tracers of the beginning write, and the folder in which
+  // one of them keeps what operations destroy (STR_KEEP), if any does.
   std::vector<std::string> traces = {};
   std::string kept = {};
 

@@ -15,7 +15,8 @@ namespace tracefs::format {
 // Views hold as long as the block.
 struct EmbeddedFile {
   static constexpr size_t kHashBytes = 32;
-  // Of one file; a larger one is hostile. A block holds it as a whole.
+  // The most that one file may have; a trace that says more is hostile. One
+  // block holds all of a file.
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
   // Whether the contents are those that were there when it was first opened.

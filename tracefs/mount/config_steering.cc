@@ -83,7 +83,7 @@ Status ConfigSteering::WatchFolder() {
   watch_.Reset();
   const char* const what = error == EMFILE ? "instances" : "watches";
   std::cerr << "tracefs-mount: --config-dir: no more inotify " << what
-            << ", so it is looked at every " << kUnwatchedMs / 1000
+            << " left, so the folder is looked at every " << kUnwatchedMs / 1000
             << " s; next: raise fs.inotify.max_user_" << what
             << ", or in a user namespace user.max_inotify_" << what << '\n';
   return Status::Ok();

@@ -475,7 +475,8 @@ TEST_F(SidePoolTest, WithoutMoreThreadsWhatHasToBeTakenIsPutAside) {
     if (!pool.Start().ok()) return false;
     LetMakeThreads(false);
     if (!Submitted(pool, Hanging(kUser))) return false;
-    if (!Submitted(pool, Hanging(kUser))) return false;  // nobody knows yet
+    // From this one the pool learns that it can make no more threads.
+    if (!Submitted(pool, Hanging(kUser))) return false;
     std::this_thread::sleep_for(200ms);
     const auto killed = MakeTask(kUser, [] {});
     std::atomic<bool> done{false};
