@@ -196,8 +196,8 @@ class OpScope {
   // returns what that returned.
   template <typename Reply>
   int End(int64_t result, int error, Reply&& reply) {
-    if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
-      return EndHere(result, error, [&] { return handed->Answer(reply); });
+    if (handed_ != nullptr) [[unlikely]] {
+      return EndHere(result, error, [&] { return handed_->Answer(reply); });
     }
     return EndHere(result, error, reply);
   }
@@ -238,7 +238,7 @@ class OpScope {
       if (computed_ns_ != 0) took_ns = NotComputed(took_ns, computed_ns_);
     }
     const uint64_t bytes = result > 0 ? static_cast<uint64_t>(result) : 0;
-    if (HandedRequest::Current() == nullptr) {
+    if (handed_ == nullptr) {
       rule.NoteHere(now_ns, took_ns, bytes);
     } else {
       rule.NoteAside(now_ns, took_ns, bytes);
@@ -255,6 +255,9 @@ class OpScope {
 
   const fuse_req_t req_;
   const Op op_;
+  // Its own, not that of the thread that ends it: what was parked may be ended
+  // by another request.
+  HandedRequest* const handed_ = HandedRequest::Current();
   uint32_t interest_ = 0;
   static constexpr auto kLook = ChangeOrder::Use::kLook;
   static constexpr auto kChange = ChangeOrder::Use::kChange;

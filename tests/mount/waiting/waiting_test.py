@@ -103,12 +103,12 @@ class Waiting:
         self.number = 0
 
     @contextlib.contextmanager
-    def over_faults(self, visibility, transport, **more):
+    def over_faults(self, visibility, transport, filter_text="", **more):
         """A mount over a file system that does as its rules say (fault_fs.cc).
         Yields (folder below that, mount point, mount, rules)."""
         self.number += 1
         with faulty_store(self.suite, f"faults-{self.number}") as store:
-            with self.suite.mounted("", visibility, transport,
+            with self.suite.mounted(filter_text, visibility, transport,
                                     source=store.point, **more) as (
                                         _, point, mount):
                 yield store.below, point, mount, store.rules
@@ -344,6 +344,54 @@ class Waiting:
             client.kill(signal.SIGKILL)
             client.outcome(60)
         return f"others needed {took:.1f} s beside {count}"
+
+    # --- requests that end in the midst of others
+
+    def lock_given_by_a_close(self, visibility, transport):
+        """A close that gives a lock to one who waits for it ends, too, and both
+        are answered."""
+        with self.over_faults(visibility, transport,
+                              "op IN { setlk flush }") as (
+                                  below, point, mount, _):
+            make_files(below, 1)
+            path = os.path.join(point, "f0")
+            holder = Client(USER, lock_and_close, path, 1)
+            time.sleep(0.3)
+            waiter = Client(USER, lock_and_close, path, 0)
+            expect_equal((holder.outcome(20), waiter.outcome(20)),
+                         ("'closed'", "'closed'"), "how both ended")
+        ended = collections.Counter(e["op"] for e in mount.events
+                                    if e["uid"] == USER)
+        expect(ended["flush"] == 2 and ended["setlk"] >= 2,
+               f"what is recorded: {ended}")
+
+    def killed_while_listing(self, visibility, transport):
+        """Who is killed while a slow directory is listed leaves nothing
+        behind: what he was about to be told of can go."""
+        with self.over_faults(visibility, transport,
+                              "op = readdir") as (
+                                  below, point, mount, rules):
+            # Nothing else looks them up, and so nobody forgets them.
+            os.mkdir(os.path.join(below, "d"))
+            folder = os.path.join(point, "d")
+            make_files(os.path.join(below, "d"), 200)
+            os.chmod(os.path.join(below, "d"), 0o777)
+            rules.set("getattr /d/* delay 10")
+            for _ in range(4):
+                client = Client(USER, os.listdir, folder)
+                time.sleep(0.4)
+                client.kill(signal.SIGKILL)
+                client.outcome(20)
+            rules.set()
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+            wait_until(lambda: self.inodes(mount) < 10,
+                       "the inodes of files that are gone to go, too")
+
+    def inodes(self, mount):
+        stats = json.loads(self.suite.command(
+            "tracefs-ctl", mount.point, "stats", "--format", "json"))
+        return stats["inodes"]
 
     # --- a store that does not answer
 
@@ -679,6 +727,14 @@ def stat_all_at_once(folder, count):
     return dict(errors)
 
 
+def lock_and_close(path, seconds):
+    fd = os.open(path, os.O_RDWR)
+    fcntl.lockf(fd, fcntl.LOCK_EX)
+    time.sleep(seconds)
+    os.close(fd)
+    return "closed"
+
+
 def read_all(folder, begin, end):
     done = 0
     for i in range(begin, end):
@@ -758,6 +814,11 @@ def main():
                           transport, call)
             suite.run(f"dead store, {what}", waiting.dead_store, visibility,
                       transport)
+            if transport == "dev":  # the other one traces no locks
+                suite.run(f"lock given by a close, {what}",
+                          waiting.lock_given_by_a_close, visibility, transport)
+            suite.run(f"killed while listing, {what}",
+                      waiting.killed_while_listing, visibility, transport)
             suite.run(f"error of readdir, {what}", waiting.readdir_error,
                       visibility, transport)
             suite.run(f"full disk in mid write, {what}", waiting.short_write,
