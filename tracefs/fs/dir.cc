@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "tracefs/fs/file_share.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
@@ -71,9 +73,9 @@ bool IsDots(const char* name) {
 }
 
 // What readdirplus says about an entry; node id 0 where the kernel must learn
-// nothing (so that its look-up is seen).
+// nothing (so that its look-up is seen). What it learns is added to `told`.
 fuse_entry_param Describe(FileSystem& fs, Inode& dir, const Entry& entry,
-                          bool look_up) {
+                          bool look_up, std::vector<Inode*>* told) {
   fuse_entry_param param{};
   param.attr.st_ino = entry.d_ino;
   param.attr.st_mode = static_cast<mode_t>(entry.d_type) << 12;
@@ -81,6 +83,7 @@ fuse_entry_param Describe(FileSystem& fs, Inode& dir, const Entry& entry,
   struct stat st;
   Inode* inode = fs.Lookup(dir, entry.d_name, &st);
   if (inode == nullptr) return param;  // gone, or no descriptor is left
+  told->push_back(inode);
   return fs.EntryParam(*inode, st);
 }
 
@@ -99,6 +102,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
   if (buffer == nullptr) return op.ReplyError(ENOMEM);
   const int fd = dir.Fd(fs);
   const bool look_up = plus && fs.policy().MayLookUpAhead();
+  std::vector<Inode*> told;
   size_t used = 0;
   int error = 0;
   {
@@ -114,7 +118,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
         needed = fuse_add_direntry_plus(req, nullptr, 0, entry->d_name, &param,
                                         entry->d_off);
         if (needed > room) break;
-        param = Describe(fs, dir.inode, *entry, look_up);
+        param = Describe(fs, dir.inode, *entry, look_up, &told);
         fuse_add_direntry_plus(req, buffer + used, room, entry->d_name, &param,
                                entry->d_off);
       } else {
@@ -133,8 +137,11 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
   }
   // Entries read before an error count; the error comes again.
   if (error != 0 && used == 0) return op.ReplyError(error);
-  op.End(static_cast<int64_t>(used), 0,
-         [&] { return fuse_reply_buf(req, buffer, used); });
+  if (op.End(static_cast<int64_t>(used), 0,
+             [&] { return fuse_reply_buf(req, buffer, used); }) != 0) {
+    // The kernel did not take it: nobody will forget them.
+    for (Inode* inode : told) fs.inodes().Release(inode, 1);
+  }
 }
 
 }  // namespace
