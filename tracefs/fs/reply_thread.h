@@ -19,9 +19,12 @@ class ReplyThread {
   // gone. Any thread but that of the ring.
   virtual int Run(const std::function<int()>& reply) = 0;
 
-  // Sends what others have left, until something was sent or `time` is over.
-  // The thread itself, in the midst of a request.
+  // Sends what others have left, until something was sent, Wake was called or
+  // `time` is over. The thread itself, in the midst of a request.
   virtual void ServeFor(std::chrono::milliseconds time) = 0;
+
+  // Ends ServeFor, or the next one. Any thread.
+  virtual void Wake() = 0;
 };
 
 }  // namespace tracefs

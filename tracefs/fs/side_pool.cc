@@ -119,39 +119,84 @@ bool SidePool::BringBack(uint32_t uid) {
   return false;
 }
 
+void SidePool::Wake(Worker& worker) {
+  TsanRelease(&worker.wake);
+  ::sem_post(&worker.wake);
+}
+
+bool SidePool::OneOfHisWaits(uint32_t uid) const {
+  return std::any_of(
+      waiting_.begin(), waiting_.end(),
+      [&](const Waiting* waiting) { return waiting->task->uid() == uid; });
+}
+
+// Takes tasks that are waited with, of each user the oldest first.
+void SidePool::AdmitWaiting() {
+  std::vector<uint32_t> full;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    Waiting& waiting = **at;
+    const uint32_t uid = waiting.task->uid();
+    Worker* worker = nullptr;
+    if (std::find(full.begin(), full.end(), uid) != full.end() ||
+        !TakeLocked(waiting.task, /*insist=*/true, &worker)) {
+      full.push_back(uid);
+      ++at;
+      continue;
+    }
+    if (worker != nullptr) Wake(*worker);
+    waiting.taken = true;
+    if (waiting.replies != nullptr) waiting.replies->Wake();
+    at = waiting_.erase(at);
+  }
+}
+
+// Waits with the task until it is taken (true), or none of its user's requests
+// has ended for `patience`, or for ten times that, since this thread has others
+// to serve. Time in which it had no processor does not count.
+bool SidePool::Await(std::unique_lock<std::mutex>& lock, Waiting& self) {
+  const uint32_t uid = self.task->uid();
+  waiting_.push_back(&self);
+  Clock::duration left = limits_.patience;
+  Clock::duration left_in_all = 10 * limits_.patience;
+  while (!self.taken && !stopping_ && !stuck_.contains(uid)) {
+    if (left <= Clock::duration::zero()) stuck_.insert(uid);
+    if (std::min(left, left_in_all) <= Clock::duration::zero()) break;
+    const Clock::time_point begin = Clock::now();
+    if (self.replies != nullptr) {
+      // His requests end by replies that this very thread is to send.
+      lock.unlock();
+      self.replies->ServeFor(kTick);
+      lock.lock();
+    } else {
+      ended_.wait_for(lock, kTick);
+    }
+    const auto waited = std::min<Clock::duration>(Clock::now() - begin, kTick);
+    left -= waited;
+    left_in_all -= waited;
+    if (std::exchange(self.one_ended, false)) left = limits_.patience;
+    if (!stopping_) AdmitWaiting();
+  }
+  if (!self.taken) std::erase(waiting_, &self);
+  return self.taken;
+}
+
 SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
                                  ReplyThread* replies, bool insist) {
   const uint32_t uid = task->uid();
   Worker* worker = nullptr;
   std::unique_lock lock(mu_);
-  bool taken = !stopping_ && TakeLocked(task, insist, &worker);
-  if (!taken && !insist) return Taken::kFull;
-  const Clock::time_point end = Clock::now() + limits_.patience;
-  while (!taken && !stopping_ && !stuck_.contains(uid)) {
-    if (Clock::now() >= end) {
-      stuck_.insert(uid);
-      break;
-    }
-    if (replies != nullptr) {
-      // His requests end by replies that this very thread is to send.
-      lock.unlock();
-      replies->ServeFor(kTick);
-      lock.lock();
-    } else {
-      ended_.wait_for(lock, kTick);
-    }
-    taken = !stopping_ && TakeLocked(task, insist, &worker);
+  // Nobody comes before those who wait.
+  if (!stopping_ && !OneOfHisWaits(uid) && TakeLocked(task, insist, &worker)) {
+    // The woken thread finds the lock free. It is alive: it waits for this.
+    lock.unlock();
+    if (worker != nullptr) Wake(*worker);
+    return Taken::kYes;
   }
-  if (!taken) {
-    ++refused_;
-    return Taken::kRefused;
-  }
-  // The woken thread finds the lock free. It is alive: it waits for this.
-  lock.unlock();
-  if (worker == nullptr) return Taken::kYes;
-  TsanRelease(&worker->wake);
-  ::sem_post(&worker->wake);
-  return Taken::kYes;
+  if (!insist) return Taken::kFull;
+  Waiting self{.task = std::move(task), .replies = replies};
+  if (Await(lock, self)) return Taken::kYes;
+  ++refused_;
+  return Taken::kRefused;
 }
 
 bool SidePool::WasInterruptedBefore(uint64_t unique) {
@@ -221,6 +266,10 @@ void SidePool::Work() {
     shares_.Give(task->uid());
     stuck_.erase(task->uid());
     if (!aside_.empty()) BringBack(task->uid());
+    for (Waiting* waiting : waiting_) {
+      if (waiting->task->uid() == task->uid()) waiting->one_ended = true;
+    }
+    AdmitWaiting();
     ended_.notify_all();
   }
   if (!lock.owns_lock()) lock.lock();

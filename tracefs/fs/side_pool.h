@@ -7,9 +7,9 @@
 // thread of its own while it runs; their number is bounded, and shared out to
 // users (user_shares.h). A user's requests beyond that share are put aside
 // until one of the user's requests ends; places there are shared out in the
-// same way. A user who has used up that share, too, waits for one to end, for
-// at most `patience`; if none does, requests are refused, and then at once,
-// until one does.
+// same way. A user who has used up that share, too, waits for one to end, and
+// those who wait come in turn; if none ends for `patience`, requests are
+// refused, and then at once, until one does.
 //
 // A request whose caller is interrupted has its thread interrupted, so that the
 // call below ends as it would for the caller. Some calls cannot be interrupted:
@@ -102,9 +102,9 @@ class SidePool {
 
   enum class Taken : uint8_t { kYes, kFull, kRefused };
   // Takes the task unless its user has used up the share. If so: kFull at once,
-  // unless it has to be taken or refused (`insist`), which may wait for
-  // `patience`; a thread that sends replies for others (`replies`, may be null)
-  // does so meanwhile.
+  // unless it has to be taken or refused (`insist`), which may wait, as long as
+  // none of the user's ends for `patience` each time; a thread that sends
+  // replies for others (`replies`, may be null) does so meanwhile.
   Taken Submit(std::shared_ptr<SideTask> task, ReplyThread* replies,
                bool insist = true);
 
@@ -157,6 +157,18 @@ class SidePool {
     const pthread_t thread = ::pthread_self();
     std::optional<std::list<Running>::iterator> work;  // none: it is to end
   };
+  // A task that a thread waits with, in Submit.
+  struct Waiting {
+    std::shared_ptr<SideTask> task;
+    ReplyThread* replies = nullptr;
+    bool taken = false;      // and no longer in the list
+    bool one_ended = false;  // of its user's, since it was last looked
+  };
+
+  static void Wake(Worker& worker);
+  bool OneOfHisWaits(uint32_t uid) const;
+  void AdmitWaiting();
+  bool Await(std::unique_lock<std::mutex>& lock, Waiting& self);
   // False: not taken. Sets the worker that is to be woken for it, or null.
   bool TakeLocked(const std::shared_ptr<SideTask>& task, bool insist,
                   Worker** worker);
@@ -185,6 +197,7 @@ class SidePool {
   std::deque<std::shared_ptr<SideTask>> queue_;
   std::list<Running> running_;
   std::map<uint32_t, Asides> aside_;  // of each user, oldest first
+  std::list<Waiting*> waiting_;       // oldest first
   size_t aside_bytes_ = 0;
   uint64_t aside_turn_ = 0;
   int threads_ = 0;

@@ -69,16 +69,22 @@ class RingReplies final : public ReplyThread {
   }
 
   void ServeFor(std::chrono::milliseconds time) override {
-    pollfd event = {event_.get(), POLLIN, 0};
-    if (::poll(&event, 1, static_cast<int>(time.count())) > 0) {
-      uint64_t count;
-      const iovec to = {&count, sizeof count};
-      (void)!::preadv2(event_.get(), &to, 1, -1, RWF_NOWAIT);
+    // The ring may have read the event already, and what was left since is not
+    // told again.
+    if (!waiting_.load(std::memory_order_acquire)) {
+      pollfd event = {event_.get(), POLLIN, 0};
+      if (::poll(&event, 1, static_cast<int>(time.count())) > 0) {
+        uint64_t count;
+        const iovec to = {&count, sizeof count};
+        (void)!::preadv2(event_.get(), &to, 1, -1, RWF_NOWAIT);
+      }
     }
     ServeWaiting();
     // Their callers must not also wait for the end of this request.
     __real_io_uring_submit(ring_);
   }
+
+  void Wake() override { WriteEvent(); }
 
   // Sends what others have left. The ring's thread.
   void ServeWaiting() {
@@ -169,7 +175,11 @@ class RingReplies final : public ReplyThread {
       left_.push_back(reply);
       if (waiting_.exchange(true, std::memory_order_acq_rel)) return;
     }
-    // The ring reads it.
+    WriteEvent();
+  }
+
+  // The ring reads it, or ServeFor does.
+  void WriteEvent() {
     const uint64_t one = 1;
     (void)!::write(event_.get(), &one, sizeof one);
   }

@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <functional>
 #include <future>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace tracefs {
@@ -297,6 +300,7 @@ TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
   struct Replies final : ReplyThread {
     int Run(const std::function<int()>&) override { return -ENOENT; }
     void ServeFor(std::chrono::milliseconds) override { served(); }
+    void Wake() override {}
     std::function<void()> served;
   } replies;
   replies.served = [&] { Open(); };
@@ -305,6 +309,80 @@ TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
   ASSERT_TRUE(Submitted(pool, Hanging(kUser), &replies));
   EXPECT_TRUE(Submitted(pool, MakeTask(kUser, [] {}), &replies));
   EXPECT_TRUE(open_);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+// A reply thread that notices nothing by itself, as one without a processor.
+class Deaf final : public ReplyThread {
+ public:
+  int Run(const std::function<int()>&) override { return -ENOENT; }
+  void ServeFor(std::chrono::milliseconds time) override {
+    std::unique_lock lock(mu_);
+    called_ = true;
+    woken_cv_.wait_for(lock, time, [this] { return woken_; });
+    woken_ = false;
+  }
+  void Wake() override {
+    std::lock_guard lock(mu_);
+    woken_ = true;
+    woken_cv_.notify_all();
+  }
+  bool called() const {
+    std::lock_guard lock(mu_);
+    return called_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::condition_variable woken_cv_;
+  bool woken_ = false;
+  bool called_ = false;
+};
+
+// One thread gets every share that becomes free, for more come to it than to
+// the other one, which looks seldom.
+TEST_F(SidePoolTest, WhoWaitsHasHisTurnHoweverManyComeAfterHim) {
+  SidePool pool({.tasks = 2, .for_root = 0, .patience = 300ms});
+  ASSERT_TRUE(pool.Start().ok());
+  std::atomic<bool> end{false};
+  std::atomic<int> refused{0};
+  std::thread eager([&] {
+    while (!end) {
+      if (!Submitted(pool, MakeTask(kUser, [] {
+                       std::this_thread::sleep_for(20ms);
+                     }))) {
+        ++refused;
+      }
+    }
+  });
+  EXPECT_TRUE(Eventually([&] { return pool.running() == 1; }));
+  Deaf deaf;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(Submitted(pool, MakeTask(kUser, [] {}), &deaf)) << i;
+  }
+  EXPECT_TRUE(deaf.called());
+  end = true;
+  eager.join();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(pool.refused(), 0);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+// As long as some of a user's requests end, he is slow and not stuck.
+TEST_F(SidePoolTest, PatienceBeginsAnewWithEachOfHisThatEnds) {
+  constexpr int kTasks = 6;
+  SidePool pool({.tasks = 2, .for_root = 0, .patience = 300ms});
+  ASSERT_TRUE(pool.Start().ok());
+  std::vector<std::thread> callers;
+  std::atomic<int> taken{0};
+  for (int i = 0; i < kTasks; ++i) {
+    callers.emplace_back([&] {
+      taken += Submitted(
+          pool, MakeTask(kUser, [] { std::this_thread::sleep_for(150ms); }));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(taken, kTasks);
   EXPECT_TRUE(pool.Stop(5s));
 }
 
