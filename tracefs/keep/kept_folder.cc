@@ -175,7 +175,8 @@ Result<KeptFolder::Place> KeptFolder::Take(uint64_t begin, uint64_t length) {
   const std::lock_guard lock(mu_);
   const uint64_t share =
       std::clamp(max_bytes_ / 16, uint64_t{1} << 16, kMostShared);
-  if (open_ == nullptr || open_->end + length > share) {
+  if (open_ != nullptr && open_->bytes == 0) open_->end = 0;
+  if (open_ == nullptr || (open_->end != 0 && open_->end + length > share)) {
     int error = 0;
     std::shared_ptr<Object> object = NewObject(&error);
     if (object == nullptr) return Status::System(error, "kept bytes");
@@ -212,10 +213,6 @@ int KeptFolder::Keep(int fd, uint64_t begin, uint64_t end, uint64_t size,
     return error;
   }
   part->length = length;
-  const std::lock_guard lock(mu_);
-  ++totals_.parts;
-  totals_.bytes += length;
-  if (!part->is_copy) totals_.cloned += length;
   return 0;
 }
 
@@ -276,12 +273,11 @@ int KeptFolder::CopySmall(int fd, uint64_t begin, uint64_t length,
   const Status written =
       WriteAllAt(place->object->fd.get(), bytes, place->at, "kept bytes");
   if (!written.ok()) {
-    GiveBack(*place, length);
+    const std::lock_guard lock(mu_);
+    GiveBack(place->object, place->at, length);
     return written.error();
   }
-  const std::lock_guard lock(mu_);
-  if (copies_.size() >= kMostCopies) copies_.clear();
-  copies_[KeyOf(length, part->checksum)] = *part;
+  part->may_be_shared = true;
   return 0;
 }
 
@@ -304,18 +300,30 @@ int KeptFolder::CopyLarge(int fd, uint64_t begin, uint64_t length,
                                static_cast<off_t>(end - 1)) != 1))) {
     error = errno;
   }
-  if (error != 0) GiveBack(*place, length);
+  if (error != 0) {
+    const std::lock_guard lock(mu_);
+    GiveBack(place->object, place->at, length);
+  }
   return error;
 }
 
-// What could not be written as a whole takes no room.
-void KeptFolder::GiveBack(const Place& place, uint64_t length) {
-  const std::lock_guard lock(mu_);
-  Object& object = *place.object;
-  ::fallocate(object.fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(place.at), static_cast<off_t>(length));
-  object.bytes -= length;
-  totals_.held -= std::min(totals_.held, length);
+// What was not written as a whole, or not destroyed, takes no room. With mu_
+// held.
+void KeptFolder::GiveBack(const std::shared_ptr<Object>& object, uint64_t at,
+                          uint64_t length) {
+  ::fallocate(object->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(at), static_cast<off_t>(length));
+  object->bytes -= length;
+  // It may have gone meanwhile, and all of it with it.
+  const auto place = std::ranges::find(objects_, object);
+  if (place == objects_.end()) return;
+  totals_.held -= length;
+  if (object == open_) {
+    if (object->end == at + length) object->end = at;
+  } else if (object->bytes == 0) {
+    Remove(object->number);
+    objects_.erase(place);
+  }
 }
 
 // Whether the same bytes are there: compared, not believed. What would go soon
@@ -339,8 +347,6 @@ bool KeptFolder::FindSame(ByteSpan bytes, KeptPart* part) {
     return false;
   }
   *part = same;
-  const std::lock_guard lock(mu_);
-  totals_.same += bytes.size();
   return true;
 }
 
@@ -350,10 +356,15 @@ void KeptFolder::Remove(uint64_t number) {
 }
 
 void KeptFolder::Drop(const KeptPart& part) {
-  if (part.object == 0 || part.is_copy) return;  // others are in that object
+  if (part.object == 0 || part.was_there) return;
   const std::lock_guard lock(mu_);
   const auto at = std::ranges::find(objects_, part.object, &Object::number);
   if (at == objects_.end()) return;
+  if (part.is_copy) {
+    // Others are in that object.
+    const std::shared_ptr<Object> object = *at;
+    return GiveBack(object, part.at, part.length);
+  }
   totals_.held -= (*at)->bytes;
   Remove(part.object);
   objects_.erase(at);
@@ -362,6 +373,17 @@ void KeptFolder::Drop(const KeptPart& part) {
 uint64_t KeptFolder::Settle(const KeptPart& part) {
   if (part.object == 0) return 0;
   const std::lock_guard lock(mu_);
+  ++totals_.parts;
+  totals_.bytes += part.length;
+  if (!part.is_copy) totals_.cloned += part.length;
+  if (part.was_there) totals_.same += part.length;
+  if (part.may_be_shared) {
+    if (copies_.size() >= kMostCopies) copies_.clear();
+    KeptPart& copy = copies_[KeyOf(part.length, part.checksum)];
+    copy = part;
+    copy.may_be_shared = false;
+    copy.was_there = true;
+  }
   return totals_.held > max_bytes_ ? MakeRoom() : 0;
 }
 

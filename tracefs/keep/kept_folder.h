@@ -53,10 +53,10 @@ class KeptFolder {
   // `size` bytes long; nobody changes it meanwhile. Waits for the store. 0 or
   // an errno, EFBIG if the budget will never hold it: then nothing is kept.
   int Keep(int fd, uint64_t begin, uint64_t end, uint64_t size, KeptPart* part);
-  // They were not destroyed.
+  // They were not destroyed: what was kept of them takes no room any more.
   void Drop(const KeptPart& part);
-  // They were. Makes room within the budget; the first object that is still
-  // there if some had to go for that, else 0.
+  // They were, and count from now on. Makes room within the budget; the first
+  // object that is still there if some had to go for that, else 0.
   uint64_t Settle(const KeptPart& part);
   // It could not be kept, for that errno.
   void NoteFailure(int error);
@@ -90,7 +90,8 @@ class KeptFolder {
             KeptPart* part);
   int CopySmall(int fd, uint64_t begin, uint64_t length, KeptPart* part);
   int CopyLarge(int fd, uint64_t begin, uint64_t length, KeptPart* part);
-  void GiveBack(const Place& place, uint64_t length);
+  void GiveBack(const std::shared_ptr<Object>& object, uint64_t at,
+                uint64_t length);
   bool FindSame(ByteSpan bytes, KeptPart* part);
   void Remove(uint64_t number);
   bool RemoveOlder();

@@ -18,6 +18,10 @@ struct KeptPart {
   // For a clone, which nobody has read: when the object last changed, which is
   // when it was made; in ns since the epoch. Only the kernel sets that.
   uint64_t changed_ns = 0;
+  // Of the folder's own use. It was there already, as another's; and it may
+  // become another's, too, once it is settled.
+  bool was_there = false;
+  bool may_be_shared = false;
 };
 
 }  // namespace tracefs::keep

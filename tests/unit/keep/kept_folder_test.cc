@@ -439,6 +439,7 @@ TEST_F(KeptFolderTest, SoManyCopiesAreRemembered) {
     EXPECT_EQ(::pwrite(fd.get(), &number, sizeof number, 0), 4);
     KeptPart part;
     EXPECT_EQ(folder->Keep(fd.get(), 0, 4, 4, &part), 0);
+    folder->Settle(part);
     return part;
   };
   for (int i = 0; i < kMost; ++i) keep(i);
@@ -590,6 +591,62 @@ TEST_F(KeptFolderTest, WhatGivesBackItsRoomAndGoesIsNotCountedTwice) {
     KeepAll(*folder, File(std::string(65'000, c)).get());
   }
   EXPECT_EQ(folder->Totals().held, 195'000u);
+}
+
+// An operation that always fails does not use up the disk, nor the budget.
+TEST_F(KeptFolderTest, WhatWasNotDestroyedTakesNoRoom) {
+  const auto folder = Make("a", 4 << 20);
+  const KeptPart kept = KeepAll(*folder, File("kept").get());
+  const UniqueFd small = File(std::string(60'000, 'x'));
+  const UniqueFd large = File(std::string((1 << 20) + 1, 'y'));
+  for (int i = 0; i < 100; ++i) {
+    for (const UniqueFd* fd : {&small, &large}) {
+      KeptPart part;
+      ASSERT_EQ(
+          folder->Keep(fd->get(), i, UINT64_MAX, SizeOf(fd->get()), &part), 0);
+      folder->Drop(part);
+    }
+  }
+  EXPECT_EQ(folder->Totals().held, 4u);
+  EXPECT_EQ(folder->Totals().parts, 1u);
+  EXPECT_EQ(folder->Totals().removed, 0u);
+  uint64_t room = 0;
+  uint64_t objects = 0;
+  for (const auto& object :
+       std::filesystem::directory_iterator(folder->path())) {
+    room += RoomOf(object.path());
+    ++objects;
+  }
+  EXPECT_LE(room, 16u << 10);
+  EXPECT_LE(objects, 3u);
+  EXPECT_EQ(Read(folder->path(), kept), "kept");
+}
+
+// Others may have found it there, and refer to it.
+TEST_F(KeptFolderTest, WhatWasThereAlreadyStaysWhenItIsDropped) {
+  const auto folder = Make("a");
+  const UniqueFd fd = File("the same");
+  const KeptPart kept = KeepAll(*folder, fd.get());
+  KeptPart again;
+  ASSERT_EQ(folder->Keep(fd.get(), 0, 8, 8, &again), 0);
+  EXPECT_EQ(again.at, kept.at);
+  folder->Drop(again);
+  EXPECT_EQ(Read(folder->path(), kept), "the same");
+  EXPECT_EQ(folder->Totals().held, 8u);
+  EXPECT_EQ(folder->Totals().same, 0u);
+}
+
+// What may yet be dropped is nobody else's.
+TEST_F(KeptFolderTest, OnlyWhatIsSettledIsShared) {
+  const auto folder = Make("a");
+  const UniqueFd fd = File("the same");
+  KeptPart first;
+  KeptPart second;
+  ASSERT_EQ(folder->Keep(fd.get(), 0, 8, 8, &first), 0);
+  ASSERT_EQ(folder->Keep(fd.get(), 0, 8, 8, &second), 0);
+  folder->Settle(second);
+  folder->Drop(first);
+  EXPECT_EQ(Read(folder->path(), second), "the same");
 }
 
 TEST_F(KeptFolderTest, AFileThatCannotBeReadIsAnError) {
