@@ -53,6 +53,11 @@ struct OpenFacts {
   std::optional<bool> set_id;
 };
 
+// Files with a descriptor and files without, which a later daemon can find
+// again: half of the places each, less those that are being given back.
+constexpr int kMostSurvivingOpens =
+    static_cast<int>(survive::Area::kMostOpens / 2) - 1024;
+
 struct FileSystemOptions {
   Visibility visibility = Visibility::kAuto;
   // Lock requests come to us: some tracer records them. Else the kernel
@@ -170,6 +175,9 @@ class FileSystem final : public EventResolver,
   // Descriptors of open files, by who opened them.
   UserShares& open_files() { return open_files_; }
   const UserShares& open_files() const { return open_files_; }
+  // Of those without a descriptor, where a later daemon must find them: there
+  // are places for so many.
+  UserShares& opens_without_descriptor() { return opens_without_descriptor_; }
   Inode& InodeOf(fuse_ino_t id) {
     Inode& inode = *inodes_.Find(id);
     if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
@@ -371,6 +379,7 @@ class FileSystem final : public EventResolver,
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds),
         open_files_(options.max_open_files, options.open_files_for_root),
+        opens_without_descriptor_(kMostSurvivingOpens, kMostSurvivingOpens / 8),
         // Most of the pool stays with those who wait for the store.
         holds_(std::clamp<size_t>(options.max_waiting / 4, 1,
                                   HoldLot::kMostWaiting)),
@@ -410,6 +419,7 @@ class FileSystem final : public EventResolver,
   std::unique_ptr<LastingIds> lasting_ids_;  // null: ids only count
   InodeTable inodes_;
   UserShares open_files_;
+  UserShares opens_without_descriptor_;
   bool may_hang_below_ = false;
   WaitRules waits_;
   Closer closer_;

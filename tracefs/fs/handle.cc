@@ -9,6 +9,7 @@ Handle::~Handle() {
     const UniqueFd closed(kept->load(std::memory_order_relaxed));
     if (closed) share_.Give(uid_);
   }
+  if (counted_in_ != nullptr) counted_in_->Give(uid_);
 }
 
 HandleTable::~HandleTable() {

@@ -98,6 +98,10 @@ struct Handle {
     return users_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 
+  // It has no descriptor that it was taken from a share for, but was taken from
+  // this one for the same user, who gets it back in the end.
+  void CountIn(UserShares& share) { counted_in_ = &share; }
+
   const uint64_t id;  // distinct for the life of the mount; ARG_FH
   Inode& inode;       // the kernel holds it until RELEASE is answered
   const int flags;
@@ -122,6 +126,7 @@ struct Handle {
   int OpenInto(std::atomic<int>& kept, FileSystem& fs, int our_flags) const;
 
   UserShares& share_;
+  UserShares* counted_in_ = nullptr;
   const uint32_t uid_;
   mutable std::atomic<int> fd_;
   mutable std::atomic<int> buffered_fd_{-1};  // of one with O_DIRECT
@@ -142,7 +147,8 @@ class HandleTable {
   static void KeepIn(survive::Area& area);
   // The handles that a dead daemon had, of inodes that are in `fs` again.
   // kSystem if what was left cannot be right.
-  Status Restore(InodeTable& inodes, UserShares& shares);
+  Status Restore(InodeTable& inodes, UserShares& shares,
+                 UserShares& without_descriptor);
   // Closes what those requests opened, which were not answered.
   void CloseOf(const std::function<bool(uint64_t unique)>& unanswered);
 

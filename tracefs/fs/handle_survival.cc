@@ -110,7 +110,8 @@ void HandleTable::NoteClosed(const Handle& handle) {
   });
 }
 
-Status HandleTable::Restore(InodeTable& inodes, UserShares& shares) {
+Status HandleTable::Restore(InodeTable& inodes, UserShares& shares,
+                            UserShares& without_descriptor) {
   const auto records =
       std::min<size_t>(area->header().opens_used.load(), Area::kMostOpens);
   for (uint32_t i = 0; i < records; ++i) {
@@ -135,6 +136,10 @@ Status HandleTable::Restore(InodeTable& inodes, UserShares& shares) {
             : ::new (place) Handle(record.handle_id, std::move(fd), *inode,
                                    record.flags, shares, record.uid);
     handle->buffered_fd_.store(record.plain_fd.load());
+    if (record.is_dir == 0 && record.fd.load() < 0) {
+      without_descriptor.TakeAgain(record.uid);
+      handle->CountIn(without_descriptor);
+    }
     handle->append_only = record.append_only != 0;
     handle->io_mode = static_cast<IoMode>(record.io_mode);
     // What the dead daemon had noted died with it.

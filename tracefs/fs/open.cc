@@ -106,6 +106,7 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   };
   const uint32_t uid = ContextOf(req)->uid;
   std::optional<FileShare> share;
+  std::optional<FileShare> counted;
   KeepBefore keep(op);
   if (writes || file.mode != IoMode::kPassthrough) {
     share.emplace(fs.open_files(), uid);
@@ -131,11 +132,18 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
     keep.Settle(error == 0);
     if (error == 0 && writes) error = ChooseForWriter(fs, inode, fi, &file);
     if (error != 0) return fail(error);
+  } else if (fs.area() != nullptr) {
+    counted.emplace(fs.opens_without_descriptor(), uid);
+    if (!counted->taken()) return fail(EMFILE);
   }
   auto handle =
       std::make_unique<Handle>(fs.NextHandleId(), std::move(file.fd), inode,
                                fi->flags, fs.open_files(), uid);
   if (share) share->Pass();
+  if (counted) {
+    counted->Pass();
+    handle->CountIn(fs.opens_without_descriptor());
+  }
   handle->link_id = link_id;
   handle->append_only = file.append_only;
   handle->io_mode = file.mode;

@@ -75,7 +75,11 @@ Status FileSystem::Restore() {
   area_->BeFirst();
   area_->FindFree();
   inodes_.Restore();
-  if (Status s = handles_.Restore(inodes_, open_files_); !s.ok()) return s;
+  if (Status s =
+          handles_.Restore(inodes_, open_files_, opens_without_descriptor_);
+      !s.ok()) {
+    return s;
+  }
   std::unordered_map<uint64_t, uint64_t> open;  // the node, by handle
   handles_.ForEach([&](const Handle& handle) {
     open.emplace(handle.id, handle.inode.id());

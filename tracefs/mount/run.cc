@@ -269,7 +269,9 @@ Status MountRun::MakeFileSystem() {
        .proc_self_fd = proc_self_fd_.get(),
        .set_up_worker = SetUpWorker,
        .max_inode_fds = descriptors_.inodes,
-       .max_open_files = descriptors_.open_files,
+       .max_open_files = options_.survive ? std::min(descriptors_.open_files,
+                                                     kMostSurvivingOpens)
+                                          : descriptors_.open_files,
        .open_files_for_root = descriptors_.open_files_for_root,
        .file_handles = options_.file_handles,
        .lasting_handles = options_.lasting_handles,
