@@ -279,6 +279,25 @@ Inode* FileSystem::AcquireSame(int dir, const char* name,
 // attributes of a known file.
 Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
                           bool may_wait) {
+  // Who revalidates a name holds no lock of its directory: a rename may come
+  // between looking and noting, and then this would note the old name again.
+  constexpr int kMostTries = 16;
+  for (int tries = 1;; ++tries) {
+    const uint32_t seen_at = parent.names_gone();
+    Inode* const inode = LookBelow(parent, name, st, may_wait);
+    if (inode == nullptr ||
+        inodes_.Named(
+            inode, &parent, name,
+            tries < kMostTries ? std::optional(seen_at) : std::nullopt)) {
+      return inode;
+    }
+    inodes_.Release(inode, 1);
+  }
+}
+
+// What a name leads to, with one lookup counted; nothing is noted of the name.
+Inode* FileSystem::LookBelow(Inode& parent, const char* name, struct stat* st,
+                             bool may_wait) {
   const BackingFd dir = FdOf(parent);
   const bool by_attributes =
       !parent.finds_new() && !may_hang_below_ && may_wait;
@@ -297,25 +316,27 @@ Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
     if (!by_attributes) inode = AcquireSame(fd.get(), "", *st);
   }
   parent.NoteLookup(inode == nullptr);
-  return HoldNamed(inode, std::move(fd), parent, name, *st);
+  return HoldToName(inode, std::move(fd), *st);
 }
 
 Inode* FileSystem::EnterMade(Inode& parent, const char* name, struct stat* st) {
   const BackingFd dir = FdOf(parent);
   UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-  return HoldNamed(AcquireSame(fd.get(), "", *st), std::move(fd), parent, name,
-                   *st);
+  Inode* const inode =
+      HoldToName(AcquireSame(fd.get(), "", *st), std::move(fd), *st);
+  inodes_.Named(inode, &parent, name);
+  return inode;
 }
 
-// `inode`, or if it is null a new one of the file behind `fd`, under that name.
-Inode* FileSystem::HoldNamed(Inode* inode, UniqueFd fd, Inode& parent,
-                             const char* name, const struct stat& st) {
+// `inode`, or if it is null a new one of the file behind `fd`, which is about
+// to be given a name.
+Inode* FileSystem::HoldToName(Inode* inode, UniqueFd fd,
+                              const struct stat& st) {
   if (inode == nullptr) {
     inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), st);
   }
   if (HasSeveralNames(st)) inode->ExpectSeveralNames();
-  inodes_.Named(inode, &parent, name);
   return inode;
 }
 

@@ -396,8 +396,9 @@ class FileSystem final : public EventResolver,
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
   Inode* EnterUnnamed(UniqueFd fd, const struct stat& st);
   void NameAsBelow(const std::string& where);
-  Inode* HoldNamed(Inode* inode, UniqueFd fd, Inode& parent, const char* name,
-                   const struct stat& st);
+  Inode* LookBelow(Inode& parent, const char* name, struct stat* st,
+                   bool may_wait);
+  Inode* HoldToName(Inode* inode, UniqueFd fd, const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
   CachePolicy::DataInterest DataOf(Inode& inode);
   int32_t BackingIdOf(Inode& inode);

@@ -6,67 +6,79 @@
 
 namespace tracefs {
 
-void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
-  AddName(inode, parent, name, /*current=*/true);
+bool InodeTable::Named(Inode* inode, Inode* parent, std::string_view name,
+                       std::optional<uint32_t> seen_at) {
+  return AddName(inode, parent, name, /*current=*/true, seen_at);
 }
 
 void InodeTable::AlsoNamed(Inode* inode, Inode* parent, std::string_view name) {
-  AddName(inode, parent, name, /*current=*/false);
+  AddName(inode, parent, name, /*current=*/false, std::nullopt);
 }
 
-void InodeTable::AddName(Inode* inode, Inode* parent, std::string_view name,
-                         bool current) {
+bool InodeTable::AddName(Inode* inode, Inode* parent, std::string_view name,
+                         bool current, std::optional<uint32_t> seen_at) {
   std::mutex& stripe = Stripe(inode->id_);
   {
     std::lock_guard lock(stripe);
     if (inode->link_.parent == parent && inode->link_.name.view() == name) {
-      return;
+      return true;
     }
   }
   AddRef(parent);
-  Inode* dropped = nullptr;
+  Inode* dropped = parent;
+  bool still_has_it = true;
   {
     std::lock_guard lock(stripe);
-    const uint32_t before = inode->link_.id;
-    Inode::Link link{parent, CompactName(name), 0};
-    std::swap(inode->link_, link);
-    inode->name_bits_generation_ = 0;
-    if (link.parent == nullptr) {
-      inode->link_.id = ++inode->links_made_;
-    } else {
-      if (inode->is_dir()) {
-        dropped = link.parent;
-        inode->link_.id = link.id;
-      } else {
-        // The new current name may have been among the others.
-        if (!inode->more_links_) {
-          inode->more_links_ = std::make_unique<std::vector<Inode::Link>>();
-        }
-        std::vector<Inode::Link>& more = *inode->more_links_;
-        const auto same =
-            std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
-              return l.parent == parent && l.name.view() == name;
-            });
-        // Names that vanish below unnoticed must not accumulate.
-        constexpr size_t kMaxNames = 64;
-        inode->link_.id = same != more.end() ? same->id : ++inode->links_made_;
-        if (same != more.end()) {
-          dropped = same->parent;
-          *same = std::move(link);
-        } else if (more.size() >= kMaxNames) {
-          dropped = more.front().parent;
-          more.front() = std::move(link);
-        } else {
-          more.push_back(std::move(link));
-          has_hard_links_.store(true, std::memory_order_relaxed);
-        }
-        inode->ExpectSeveralNames();
-        if (!current) MakeCurrent(*inode, before);
-      }
-    }
-    NoteCurrentLink(*inode);
+    // Those who take names away note that before they come here.
+    still_has_it = !seen_at || parent->names_gone() == *seen_at;
+    if (still_has_it) dropped = PutName(*inode, parent, name, current);
   }
   if (dropped != nullptr) DropRefs(dropped, 1, 0);
+  return still_has_it;
+}
+
+// With the stripe of its names held. The directory of a name that it no longer
+// has; null if there is none.
+Inode* InodeTable::PutName(Inode& inode, Inode* parent, std::string_view name,
+                           bool current) {
+  const uint32_t before = inode.link_.id;
+  Inode::Link link{parent, CompactName(name), 0};
+  std::swap(inode.link_, link);
+  inode.name_bits_generation_ = 0;
+  Inode* dropped = nullptr;
+  if (link.parent == nullptr) {
+    inode.link_.id = ++inode.links_made_;
+  } else if (inode.is_dir()) {
+    dropped = link.parent;
+    inode.link_.id = link.id;
+  } else {
+    // The new current name may have been among the others.
+    if (!inode.more_links_) {
+      inode.more_links_ = std::make_unique<std::vector<Inode::Link>>();
+    }
+    std::vector<Inode::Link>& more = *inode.more_links_;
+    const auto same =
+        std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
+          return l.parent == parent && l.name.view() == name;
+        });
+    // Names that vanish below unnoticed must not accumulate.
+    constexpr size_t kMaxNames = 64;
+    inode.link_.id = same != more.end() ? same->id : ++inode.links_made_;
+    if (same != more.end()) {
+      dropped = same->parent;
+      *same = std::move(link);
+    } else if (more.size() >= kMaxNames) {
+      dropped = more.front().parent;
+      more.front() = std::move(link);
+    } else {
+      more.push_back(std::move(link));
+      has_hard_links_.store(true, std::memory_order_relaxed);
+    }
+    inode.ExpectSeveralNames();
+    if (!current) MakeCurrent(inode, before);
+  }
+  NoteCurrentLink(inode);
+  return dropped;
 }
 
 // With the stripe of its names held.

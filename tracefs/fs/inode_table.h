@@ -146,6 +146,12 @@ class Inode {
     }
   }
   bool finds_new() const { return finds_new_.load(std::memory_order_relaxed); }
+  // For a directory: how many names in it were taken away, or given to another,
+  // and noted since. Whoever looked one up before that may have an old one.
+  uint32_t names_gone() const {
+    return names_gone_.load(std::memory_order_acquire);
+  }
+  void NoteNameGone() { names_gone_.fetch_add(1, std::memory_order_acq_rel); }
   // Which of its names is the current one: a number that a name keeps as long
   // as the file has it, renamed or not.
   uint32_t link_id() const { return link_id_.load(std::memory_order_relaxed); }
@@ -195,6 +201,7 @@ class Inode {
 
   std::atomic<uint32_t> name_version_{0};
   std::atomic<uint32_t> link_id_{0};  // of link_
+  std::atomic<uint32_t> names_gone_{0};
   std::atomic<int32_t> backing_id_{0};
   IoOpens io_opens_;
   std::atomic<bool> cached_stores_{false};
@@ -302,7 +309,10 @@ class InodeTable {
   // --- Names.
   // `inode` was seen as `name` in `parent`; it becomes its current name. For
   // files other names stay known (hard links); a directory has just one.
-  void Named(Inode* inode, Inode* parent, std::string_view name);
+  // It was looked up when names_gone() of `parent` was `seen_at`: false, and
+  // nothing is noted, if it may have lost that name since.
+  bool Named(Inode* inode, Inode* parent, std::string_view name,
+             std::optional<uint32_t> seen_at = std::nullopt);
   // It also has that name; its current name stays current.
   void AlsoNamed(Inode* inode, Inode* parent, std::string_view name);
   // It no longer has that name. The last one is kept, for the path of a file
@@ -366,8 +376,10 @@ class InodeTable {
   Inode* FindLocked(const IdShard& shard, uint64_t id) const;
   Inode* Insert(BackingFile file, const struct stat& st);
   uint64_t NewId(const BackingFile& file, const struct stat& st);
-  void AddName(Inode* inode, Inode* parent, std::string_view name,
-               bool current);
+  bool AddName(Inode* inode, Inode* parent, std::string_view name, bool current,
+               std::optional<uint32_t> seen_at);
+  Inode* PutName(Inode& inode, Inode* parent, std::string_view name,
+                 bool current);
   static void MakeCurrent(Inode& inode, uint32_t link_id);
   static void NoteCurrentLink(Inode& inode);
   static bool Tell(const Inode::Link& of, NodeLink* link);

@@ -131,6 +131,7 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
     });
   }
   keep.Settle(error == 0);
+  if (error == 0) dir.NoteNameGone();
   if (victim != nullptr) {
     if (error == 0) fs.inodes().Unnamed(victim, &dir, name);
     fs.inodes().Release(victim, 1);
@@ -211,6 +212,10 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
     });
   }
   keep.Settle(error == 0);
+  if (error == 0) {
+    dir.NoteNameGone();
+    new_dir.NoteNameGone();
+  }
   if (replaced != nullptr) {
     if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);
     fs.inodes().Release(replaced, 1);

@@ -173,8 +173,44 @@ def lock(suite, visibility, transport):
     return None
 
 
+def looked_at_meanwhile(suite, *mount):
+    """However often others look names up while they change, the old one does
+    not come back."""
+    case = Case(suite, *mount, "op = setattr")
+    os.mkdir(case.path("a"))
+    case.make("a/x")
+    others = [suite.background(subprocess.Popen(
+        [sys.executable, "-c", LOOK_AT_BOTH, case.point])) for _ in range(3)]
+    inside = os.open(case.path("a"), os.O_PATH)
+    now, new = "a", "b"
+    paths = []
+    for _ in range(1500):
+        os.rename(case.path(now), case.path(new))
+        os.utime("x", dir_fd=inside)
+        paths.append((f"/{new}/x",))
+        now, new = new, now
+    os.close(inside)
+    for other in others:
+        other.kill()
+        other.wait()
+    got = case.end("path")[0]
+    expect_equal(len(got), len(paths), "how many are recorded")
+    expect_equal([pair for pair in zip(got, paths) if pair[0] != pair[1]], [],
+                 "paths that are not those of the moment")
+
+
+LOOK_AT_BOTH = """
+import os, sys
+while True:
+    for name in "ab":
+        try:
+            os.stat(os.path.join(sys.argv[1], name))
+        except FileNotFoundError:
+            pass
+"""
+
 CASES = {"link": link, "rename": rename, "exchange": exchange,
-         "removal": removal,
+         "removal": removal, "looked at meanwhile": looked_at_meanwhile,
          "attributes": attributes, "lock that is waited for": lock}
 
 

@@ -100,6 +100,22 @@ TEST_F(InodeTableTest, RenamedDirectoryHasOnlyItsNewName) {
   EXPECT_EQ(Names(dir), (std::vector<std::string>{"new"}));
 }
 
+TEST_F(InodeTableTest, WhatWasLookedUpBeforeARenameDoesNotBringTheOldNameBack) {
+  Inode* dir = Add(20, root_, "dir", S_IFDIR);
+  Inode* file = Add(10, dir, "a");
+  const uint32_t seen_at = dir->names_gone();
+  EXPECT_TRUE(table_.Named(file, dir, "a", seen_at));
+  dir->NoteNameGone();
+  table_.Renamed(file, dir, "a", root_, "b");
+  EXPECT_FALSE(table_.Named(file, dir, "a", seen_at));
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"b"}));
+  EXPECT_FALSE(table_.has_hard_links());
+  // Nor does it keep the directory.
+  const uint64_t dir_id = dir->id();
+  table_.Release(dir, 1);
+  EXPECT_EQ(table_.Find(dir_id), nullptr);
+}
+
 TEST_F(InodeTableTest, RenamedFileHasOnlyItsNewNameAndIsNoHardLink) {
   Inode* dir = Add(20, root_, "dir", S_IFDIR);
   Inode* file = Add(10, root_, "a");
