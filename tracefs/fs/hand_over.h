@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tracefs/fs/describe.h"
 #include "tracefs/fs/op_scope.h"
 
 namespace tracefs {
@@ -109,6 +110,7 @@ void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
   if (fs.waits().Of(kOp, to_disk).hands_over()) [[unlikely]] {
     if ((!CanBeTried(kOp) || fs.may_hang_below()) && fs.MayHandOver(req)) {
       OpScope op(req, kOp);
+      Describe<kOp>(op, arguments...);
       if (op.HandOverOrMake(
               [req, handler,
                kept = std::make_tuple(Keep(arguments)...)]() mutable {

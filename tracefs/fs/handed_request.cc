@@ -24,18 +24,20 @@ Interruptible*& InterruptHandler() {
 }
 
 HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, Op op,
-                             uint64_t begin_ns, bool before_told, size_t bytes,
+                             const Event* about, bool before_told, size_t bytes,
                              std::function<void()> handler)
     : SideTask(RequestSource::OfThread().unique, fuse_req_ctx(req)->uid, bytes),
       req_(req),
       fs_(fs),
       op_(op),
       context_(*fuse_req_ctx(req)),
-      begin_ns_(begin_ns),
+      begin_ns_(about == nullptr ? 0 : about->Get(Field::kTime)),
       before_told_(before_told),
       handler_(std::move(handler)),
       replies_(RequestSource::OfThread().replies) {
-  if (begin_ns_ != 0) parked_.emplace(fs_.sink(), begin_ns_);
+  if (about == nullptr) return;
+  operands_.emplace(*about);
+  parked_.emplace(fs_.sink(), begin_ns_);
 }
 
 void HandedRequest::Run() {
@@ -77,7 +79,11 @@ bool HandedRequest::GiveUp() {
 
 void HandedRequest::EndUnbegun() {
   current_ = this;
-  OpScope(req_, op_).ReplyError(EINTR);
+  {
+    OpScope op(req_, op_);
+    if (operands_) op.Restore(*operands_);
+    op.ReplyError(EINTR);
+  }
   current_ = nullptr;
 }
 

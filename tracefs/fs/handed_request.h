@@ -17,6 +17,7 @@
 
 #include "tracefs/event/op.h"
 #include "tracefs/fs/fuse_api.h"
+#include "tracefs/fs/operands.h"
 #include "tracefs/fs/reply_thread.h"
 #include "tracefs/fs/side_pool.h"
 #include "tracefs/pipeline/event_sink.h"
@@ -42,9 +43,9 @@ struct RequestSource {
 
 class HandedRequest final : public SideTask {
  public:
-  // `begin_ns`: when it began, if it is traced, else 0: it is known to go on
-  // until this ends. `bytes`: what the handler holds.
-  HandedRequest(fuse_req_t req, FileSystem& fs, Op op, uint64_t begin_ns,
+  // `about`: what is known of it, if it is traced, else null; it is known to go
+  // on until this ends. `bytes`: what the handler holds.
+  HandedRequest(fuse_req_t req, FileSystem& fs, Op op, const Event* about,
                 bool before_told, size_t bytes, std::function<void()> handler);
 
   // The one that this thread runs; null on any other thread.
@@ -78,6 +79,7 @@ class HandedRequest final : public SideTask {
   const Op op_;
   const fuse_ctx context_;
   const uint64_t begin_ns_;
+  std::optional<Operands> operands_;  // where it is traced
   std::optional<Parked> parked_;
   const bool before_told_;
   const std::function<void()> handler_;

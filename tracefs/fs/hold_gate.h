@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tracefs/event/op_set.h"
+#include "tracefs/fs/describe.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/hold_lot.h"
 #include "tracefs/fs/op_scope.h"
@@ -43,6 +44,7 @@ bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
   const std::shared_ptr<HoldLot::Hold> hold = fs.HoldOf(req, kOp, &who);
   if (hold == nullptr) return false;
   OpScope op(req, kOp);
+  Describe<kOp>(op, arguments...);
   if (ChangesNames(kOp) || HoldLot::Refuses(*hold)) {
     fs.holds().NoteRefused(hold);
     op.ReplyError(EPERM);
@@ -54,11 +56,15 @@ bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
       op.HandOver(
           [req, handler, place,
            kept = std::make_tuple(Keep(arguments)...)]() mutable {
-            if (const int error = place->Wait(); error != 0) {
-              OpScope(req, kOp).ReplyError(error);
-              return;
-            }
-            std::apply([&](auto&... a) { handler(req, a.get()...); }, kept);
+            const int error = place->Wait();
+            std::apply(
+                [&](auto&... a) {
+                  if (error == 0) return handler(req, a.get()...);
+                  OpScope refused(req, kOp);
+                  Describe<kOp>(refused, a.get()...);
+                  refused.ReplyError(error);
+                },
+                kept);
           },
           /*told=*/false, OpScope::IfFull::kHere,
           (0 + ... + BytesOf(arguments)))) {

@@ -45,8 +45,8 @@ bool OpScope::HandOver(std::function<void()> handler, bool told, IfFull if_full,
   if (!fs_.MayHandOver(req_)) return false;
   // Known to go on before it is given away.
   const auto request = std::make_shared<HandedRequest>(
-      req_, fs_, op_, traced() ? recording_->event.Get(Field::kTime) : 0, told,
-      bytes, std::move(handler));
+      req_, fs_, op_, traced() ? &recording_->event : nullptr, told, bytes,
+      std::move(handler));
   survive::Area* const area = fs_.area();
   if (area != nullptr) area->Offer();
   switch (fs_.side_pool().Submit(request,

@@ -77,6 +77,10 @@ class OpScope {
   void Data(ByteSpan data) {
     if (KeepsData()) recording_->event.data = data;
   }
+  // All of that, as it was known when the request was handed over.
+  void Restore(const Operands& operands) {
+    if (traced()) operands.Into(recording_->event);
+  }
   void Attributes(const struct stat& st) {
     if (traced()) recording_->event.SetAttributes(st);
   }

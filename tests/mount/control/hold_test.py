@@ -165,6 +165,60 @@ def names(suite, transport):
     at.mount.unmount()
 
 
+# Tries to change names of all kinds until each is refused, then an attribute.
+CHANGER = r"""
+import os, time
+tried = {
+    "create": lambda: open("made", "x").close(),
+    "unlink": lambda: os.unlink("victim"),
+    "mkdir": lambda: os.mkdir("folder"),
+    "symlink": lambda: os.symlink("anywhere", "sym"),
+    "link": lambda: os.link("victim", "second"),
+    "rename": lambda: os.rename("victim", "moved"),
+    "mknod": lambda: os.mkfifo("pipe"),
+}
+for i in range(3000):
+    try:
+        open(f"v{i}", "x").close()
+    except OSError:
+        break
+    time.sleep(0.001)
+for name, attempt in tried.items():
+    try:
+        attempt()
+        print(name, "was done")
+    except OSError as error:
+        print(name, error.errno)
+print("all", flush=True)
+try:
+    os.chmod("victim", 0o600)
+except OSError as error:
+    print("chmod", error.errno)
+"""
+
+
+def told_of(suite, transport):
+    """What was refused is in the trace with its names: nobody else has them."""
+    at = Held(suite, "hold for 60s then fail", transport)
+    changer = at.start(CHANGER)
+    wait_until(lambda: any(h["waiting"] for h in at.held()), "the chmod")
+    at.ctl("release", str(at.held()[0]["hold"]), "--fail")
+    said = changer.communicate(timeout=60)[0].split()
+    wanted = {("create", "/made", None), ("unlink", "/victim", None),
+              ("mkdir", "/folder", None), ("symlink", "/sym", None),
+              ("link", "/victim", "/second"), ("rename", "/victim", "/moved"),
+              ("mknod", "/pipe", None), ("setattr", "/victim", None)}
+    expect_equal(said.count(str(errno.EPERM)), len(wanted), f"refused: {said}")
+    at.mount.unmount()
+    out = suite.command("tracefs-dump", "--format", "jsonl", at.trace)
+    events = [json.loads(line) for line in out.splitlines()]
+    refused = {(e["op"], e.get("path"), e.get("path2")) for e in events
+               if e.get("errno") == "EPERM" and e["pid"] == changer.pid}
+    # It was held by the refusal of one of those that it made first.
+    expect_equal({r for r in refused if not (r[1] or "").startswith("/v")
+                  or r[1] == "/victim"}, wanted, "what was refused")
+
+
 def innocents(suite, transport):
     """Many wait, and others go on: also in their directory and of their user."""
     at = Held(suite, "hold for 60s", transport)
@@ -306,6 +360,7 @@ def main():
         for title, case in (("an operator decides", decided),
                             ("the time is up", by_itself),
                             ("names do not wait", names),
+                            ("what is refused is told", told_of),
                             ("others go on", innocents),
                             ("what a held process starts", below),
                             ("a signal ends a wait", killed),

@@ -365,6 +365,30 @@ class Waiting:
         expect(ended["flush"] == 2 and ended["setlk"] >= 2,
                f"what is recorded: {ended}")
 
+    def killed_unbegun(self, visibility, transport):
+        """What was put aside, and never begun since its caller was killed, is
+        in the trace with its name."""
+        with self.over_faults(visibility, transport,
+                              "op IN { lookup getattr open }") as (
+                                  below, point, mount, rules):
+            make_files(below, 1)
+            folder = os.path.join(below, "many")
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)
+            make_files(folder, 300)
+            rules.set("any /many/* hang")
+            client = Client(USER, stat_all_at_once,
+                            os.path.join(point, "many"), 300)
+            time.sleep(1.5)
+            client.kill(signal.SIGKILL)
+            client.outcome(30)
+        asked = [e for e in mount.events if e["uid"] == USER
+                 and e["op"] == "lookup"]
+        expect(sum(e.get("errno") == "EINTR" for e in asked) > 100,
+               f"{len(asked)} look-ups")
+        expect_equal([e for e in asked if not e.get("path")], [],
+                     "those without a name")
+
     def killed_while_listing(self, visibility, transport):
         """Who is killed while a slow directory is listed leaves nothing
         behind: what he was about to be told of can go."""
@@ -817,6 +841,8 @@ def main():
             if transport == "dev":  # the other one traces no locks
                 suite.run(f"lock given by a close, {what}",
                           waiting.lock_given_by_a_close, visibility, transport)
+            suite.run(f"killed unbegun, {what}", waiting.killed_unbegun,
+                      visibility, transport)
             suite.run(f"killed while listing, {what}",
                       waiting.killed_while_listing, visibility, transport)
             suite.run(f"error of readdir, {what}", waiting.readdir_error,
