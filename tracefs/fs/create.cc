@@ -195,14 +195,14 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
     error = errno;
   }
   if (error != 0) return op.ReplyError(error);
-  Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
+  fs.inodes().CountLookup(inode);
   // The kernel looks the new name up before using it, but maybe not the old
   // one, which it knows.
-  fs.inodes().AlsoNamed(counted, &dir, new_name);
+  fs.inodes().AlsoNamed(&inode, &dir, new_name);
   op.Attributes(st);
-  const fuse_entry_param entry = fs.EntryParam(*counted, st);
+  const fuse_entry_param entry = fs.EntryParam(inode, st);
   if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {
-    fs.inodes().Release(counted, 1);
+    fs.inodes().Release(&inode, 1);
   }
 }
 

@@ -263,14 +263,19 @@ int FileSystem::OpenAnew(Inode& inode, int flags) {
 }
 
 // The entry of a key, with one lookup counted, if it represents the file that
-// `dir` and `name` (may be "", for `dir` itself) lead to.
+// `dir` and `name` lead to. With "" for a name that is `dir` itself, and an
+// entry that does not represent it gives its place up.
 Inode* FileSystem::AcquireSame(int dir, const char* name,
                                const struct stat& st) {
   Inode* inode = inodes_.Acquire(st.st_dev, st.st_ino);
   if (inode == nullptr || inode->pinned()) return inode;
   // Not held by a descriptor: the number may have been given to a new file.
   if (CompactHandle::Of(dir, name) == inode->handle()) return inode;
-  inodes_.Supersede(inode);
+  if (name[0] == '\0') {
+    inodes_.Supersede(inode);
+  } else {
+    inodes_.Release(inode, 1);  // the name may mean another one by now
+  }
   return nullptr;
 }
 
@@ -313,7 +318,7 @@ Inode* FileSystem::LookBelow(Inode& parent, const char* name, struct stat* st,
     fd.Reset(OpenPath(dir.get(), name, may_wait));
     // The name may mean another file by now: believe the descriptor.
     if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-    if (!by_attributes) inode = AcquireSame(fd.get(), "", *st);
+    inode = AcquireSame(fd.get(), "", *st);
   }
   parent.NoteLookup(inode == nullptr);
   return HoldToName(inode, std::move(fd), *st);

@@ -133,6 +133,13 @@ Inode* InodeTable::Acquire(dev_t device, ino_t number) {
   return inode;
 }
 
+void InodeTable::CountLookup(Inode& inode) {
+  KeyShard& shard = KeyShardOf(KeyHash(inode.device_, inode.number_));
+  std::lock_guard lock(shard.mu);
+  ++inode.nlookup_;
+  Recount(inode, 1);
+}
+
 void InodeTable::InsertById(Inode* inode) {
   IdShard& shard = IdShardOf(inode->id_);
   std::lock_guard lock(shard.mu);

@@ -243,7 +243,9 @@ class InodeTable {
 
   // The inode of that key, with one more lookup counted; null if not known.
   Inode* Acquire(dev_t device, ino_t number);
-  // The same, entering `file` (the one `st` describes) if not known.
+  // One more lookup of an inode that the kernel holds.
+  void CountLookup(Inode& inode);
+  // As Acquire, entering `file` (the one `st` describes) if not known.
   Inode* AcquireOrInsert(BackingFile file, const struct stat& st);
   // The key came to mean another file: the entry can be had by its id only, and
   // the lookup that Acquire counted is given back.

@@ -100,6 +100,19 @@ TEST_F(InodeTableTest, RenamedDirectoryHasOnlyItsNewName) {
   EXPECT_EQ(Names(dir), (std::vector<std::string>{"new"}));
 }
 
+TEST_F(InodeTableTest, WhatWasSupersededCanBeLookedUpOnceMore) {
+  Inode* file = Add(10, root_, "a");
+  const uint64_t id = file->id();
+  table_.CountLookup(*file);
+  table_.Supersede(file);  // gives one back
+  table_.CountLookup(*file);
+  EXPECT_EQ(table_.Acquire(file->device(), file->number()), nullptr);
+  table_.Release(file, 1);
+  EXPECT_EQ(table_.Find(id), file);
+  table_.Release(file, 1);
+  EXPECT_EQ(table_.Find(id), nullptr);
+}
+
 TEST_F(InodeTableTest, WhatWasLookedUpBeforeARenameDoesNotBringTheOldNameBack) {
   Inode* dir = Add(20, root_, "dir", S_IFDIR);
   Inode* file = Add(10, dir, "a");
