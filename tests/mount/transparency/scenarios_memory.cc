@@ -429,9 +429,13 @@ constexpr Scenario kScenarios[] = {
        const int w = FD(::open("prog", O_WRONLY));
        CALL(Execute("./prog", "0"));
        CALL(::close(w));
-       SleepMs(20);
        Run::Peer peer(run, [](Run&, Run::Peer&) {
-         ::execl("./prog", "./prog", "1000", nullptr);
+         // A close at the mount has its effect a moment later.
+         for (int i = 0; i < 1000; ++i) {
+           ::execl("./prog", "./prog", "1000", nullptr);
+           if (errno != ETXTBSY) break;
+           SleepMs(10);
+         }
          ::_exit(99);
        });
        peer.UntilAsleep();
