@@ -206,6 +206,58 @@ def check_critical_path(w):
     same(found, {"make": 2 * MS, "a": 10 * MS, "b": 5 * MS, "c": 15 * MS})
 
 
+def check_critical_path_of_a_run(w):
+    """Of what tracefs-run runs, and of what a shell runs that lives on, whoever
+    began it: the path is that of the run."""
+    def path(s):
+        (table,) = json.loads(w.run(
+            "tracefs-report", "critical-path", "--format", "json", "--top",
+            "all", w.trace(s)))["tables"]
+        return ({r["process"]: r["waited_ns"] for r in table["rows"]},
+                " ".join(table["notes"]))
+
+    def run(s):
+        s.fork(1, 2)
+        s.exec(2, "/bin/sh")
+        s.wait(MS)
+        s.fork(2, 3)
+        s.exec(3, "/bin/sleep")
+        s.wait(10 * MS)
+        s.exit(3)
+        s.wait(MS)
+        s.exit(2)
+
+    expect = {"sh": 2 * MS, "sleep": 10 * MS}
+    s = Script()
+    run(s)
+    found, notes = path(s)
+    same(found, expect)
+    same(("12.0 ms" in notes and "of sh 2" in notes, "records" in notes),
+         (True, False), notes)
+    # It did something itself, but is not told of but by that.
+    s.op("getattr", 1, "tracefs-run", "/x", ino=1)
+    same(path(s)[0], expect)
+    # A shell that is known and lives on; another one beside it is shorter.
+    s = Script()
+    s.exec(9, "/bin/other")
+    s.exec(1, "/bin/bash")
+    s.exit(9)
+    run(s)
+    found, notes = path(s)
+    same(found, {"bash": 0, **expect})
+    same(("no process records" in notes, "end of bash 1 was not recorded" in
+          notes), (False, True), notes)
+    # The sample has what a shell did in two thirds of a second.
+    (rows,) = w.tables("critical-path",
+                       os.path.join(ROOT, "docs/examples/sample.trace"))
+    waited = {}
+    for row in rows:
+        waited[row["process"]] = waited.get(row["process"], 0) + row["waited_ns"]
+    same((600 < sum(waited.values()) / MS < 700, {"sh", "gcc", "cc1", "as", "ld",
+                                                   "mv", "dd"} <= waited.keys()),
+         (True, True), waited)
+
+
 def check_churn(w):
     """Of ten files that are made six go again: two empty, five unread."""
     s = Script()

@@ -26,7 +26,8 @@ struct Life {
   std::string command;
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
-  bool ended = false;  // its exit was seen
+  bool recorded = false;  // more is told of it than what it forked and did
+  bool ended = false;     // its exit was seen
   std::optional<uint32_t> code;
   tally::Sums sums;
   size_t parent = SIZE_MAX;  // smaller than its own number
@@ -57,6 +58,8 @@ class Processes : public Analysis, private build::TrackerListener {
 
  protected:
   std::vector<Life>& all() { return all_; }
+  const std::vector<Life>& all() const { return all_; }
+  bool any_records() const { return tracker_.any_records(); }
   void Note(Table* table) const {
     if (left_out_ != 0) {
       table->notes.push_back(
@@ -115,6 +118,7 @@ class Processes : public Analysis, private build::TrackerListener {
       if (life.command.size() > kCommandBytes) break;
       life.command += (life.command.empty() ? "" : " ") + word;
     }
+    life.recorded = process.recorded;
     life.ended = process.ended;
     life.code = process.ShellStatus();
   }
@@ -190,15 +194,8 @@ class CriticalPath final : public Processes {
                      {"first", Unit::kTime},
                      {"last", Unit::kTime},
                      {"command"}};
-    size_t root = SIZE_MAX;
-    for (size_t i = 0; i < all().size(); ++i) {
-      const Life& p = all()[i];
-      if (p.parent == SIZE_MAX &&
-          (root == SIZE_MAX ||
-           p.end_ns - p.begin_ns > all()[root].end_ns - all()[root].begin_ns)) {
-        root = i;
-      }
-    }
+    RaiseEnds();
+    const size_t root = Longest();
     if (root == SIZE_MAX) return {table};
     const uint64_t whole = all()[root].end_ns - all()[root].begin_ns;
     std::map<size_t, uint64_t> waited;
@@ -211,20 +208,58 @@ class CriticalPath final : public Processes {
            Value::Number(p.begin_ns), Value::Number(p.end_ns),
            p.command.empty() ? Value() : Value::Text(p.command)});
     }
-    table.notes.push_back("of the " + ExactDurationText(whole) + " of " +
-                          (all()[root].comm.empty() ? "?" : all()[root].comm) +
-                          " " + std::to_string(all()[root].pid) +
+    const std::string name =
+        (all()[root].comm.empty() ? "?" : all()[root].comm) + " " +
+        std::to_string(all()[root].pid);
+    table.notes.push_back("of the " + ExactDurationText(whole) + " of " + name +
                           "; `waited` is its own time on the path");
-    if (!all()[root].ended) {
+    if (!any_records()) {
       table.notes.push_back(
           "there are no process records: begins and ends are those of "
           "operations");
+    } else if (!all()[root].ended) {
+      table.notes.push_back("the end of " + name +
+                            " was not recorded: it is taken to have lasted as "
+                            "long as what it did and began");
     }
     Note(&table);
     return {table};
   }
 
  private:
+  // A process whose end was not seen has outlived what it began.
+  void RaiseEnds() {
+    for (size_t i = all().size(); i-- > 0;) {
+      if (all()[i].parent == SIZE_MAX) continue;
+      Life& parent = all()[all()[i].parent];
+      if (parent.ended) continue;
+      parent.end_ns = std::max(parent.end_ns, all()[i].end_ns);
+    }
+  }
+
+  // Whoever began the whole run (tracefs-run, a shell) may only be told of as
+  // its parent: the run is the top then.
+  bool IsOutside(size_t i) const {
+    const Life& p = all()[i];
+    return any_records() && p.parent == SIZE_MAX && !p.recorded &&
+           !p.children.empty();
+  }
+
+  // Of the tops of trees; SIZE_MAX if there are no processes.
+  size_t Longest() const {
+    size_t longest = SIZE_MAX;
+    uint64_t most_ns = 0;
+    for (size_t i = 0; i < all().size(); ++i) {
+      const Life& p = all()[i];
+      const bool top = p.parent == SIZE_MAX || IsOutside(p.parent);
+      if (!top || IsOutside(i)) continue;
+      if (longest != SIZE_MAX && p.end_ns - p.begin_ns <= most_ns) continue;
+      longest = i;
+      most_ns = p.end_ns - p.begin_ns;
+    }
+    return longest;
+  }
+
   // Backwards from the end: what ended last was waited for, then what ended
   // last before that began; the rest is the process's own.
   void Walk(size_t root, std::map<size_t, uint64_t>* waited) {
