@@ -131,13 +131,21 @@ bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
          MatchesAny(patterns, parent.comm);
 }
 
-bool DependencyFinder::IsJob(ProcessId process) const {
+// Whoever began the whole run (tracefs-run, a shell) may only be told of as its
+// parent: the run is the top then.
+ProcessId DependencyFinder::ParentInRun(ProcessId process) const {
   const ProcessId parent = graph_.processes()[process].parent;
+  if (parent == kNobody || !graph_.has_process_records()) return parent;
+  const GraphProcess& above = graph_.processes()[parent];
+  return above.parent == kNobody && !above.recorded ? kNobody : parent;
+}
+
+bool DependencyFinder::IsJob(ProcessId process) const {
+  const ProcessId parent = ParentInRun(process);
   if (parent == kNobody) return true;
   if (ParentRuns(options_.job_makers, process)) return true;
   // The whole run is no job. Without records its top may not be in the trace.
-  const bool top = graph_.processes()[parent].parent == kNobody;
-  return top && graph_.has_process_records();
+  return ParentInRun(parent) == kNobody && graph_.has_process_records();
 }
 
 ProcessId DependencyFinder::JobOf(ProcessId process) const {

@@ -114,6 +114,7 @@ class DependencyFinder {
   bool IsExcluded(const Chosen& chosen, ProcessId process) const;
   bool ParentRuns(const std::vector<std::string>& patterns,
                   ProcessId process) const;
+  ProcessId ParentInRun(ProcessId process) const;
   Group FindGroup(ProcessId process);
   // Whether anything was read, and not just in order to be run.
   bool HasInput(const Group& group) const;

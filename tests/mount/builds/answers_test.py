@@ -134,6 +134,28 @@ class Answers:
         for name in ("in", *COPIES):
             expect_equal(sizes[path[name]], os.path.getsize(path[name]), name)
 
+    # --- A script
+
+    def script(self):
+        """Its commands are jobs of their own: none has what another one read."""
+        self.suite.remove("script")
+        folder = self.suite.folder("script")
+        for name in ("x", "y", "secret"):
+            with open(os.path.join(folder, name), "w", encoding="ascii") as out:
+                out.write(name)
+        trace = self.run("script", folder, "cp x o1; cat secret > /dev/null; touch "
+                         "stamp; cp y o2")
+
+        def found(*words):
+            return {os.path.basename(f)
+                    for f in self.deps(trace, *words)[0]["files"]
+                    if f.startswith(folder + "/")}
+        for name, want in (("o1", {"x"}), ("o2", {"y"}), ("stamp", set())):
+            expect_equal(found(os.path.join(folder, name)), want, name)
+        for name, want in (("x", {"o1"}), ("secret", set())):
+            expect_equal(found("--reverse", os.path.join(folder, name)), want,
+                         f"made from {name}")
+
     # --- make
 
     def project(self, name):
@@ -323,8 +345,8 @@ def main():
         if not answers:
             answers.append(Answers(suite))
         return getattr(answers[0], name)()
-    for name in ("copies", "races", "no_races", "as_the_model_says", "rebuilt",
-                 "cas", "folders"):
+    for name in ("copies", "script", "races", "no_races", "as_the_model_says",
+                 "rebuilt", "cas", "folders"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
 

@@ -283,6 +283,40 @@ TEST(DependenciesTest, AWriterThatNobodyHelpsIsToldOf) {
   EXPECT_EQ(answer.all.no_inputs[0].instead, kNobody);
 }
 
+// tracefs-run, and a shell that was not recorded, are told of by the fork of
+// what they run: a script, whose commands are the jobs.
+TEST(DependenciesTest, TheRunIsNoJobAlthoughItsParentIsToldOf) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Run(1, 2, "/bin/sh build.sh");
+  scene.Open(2, "/src/build.sh");
+  scene.Run(2, 3, "/bin/cat x");
+  scene.Create(3, "/src/o1");
+  scene.Open(3, "/src/x");
+  scene.Exit(3);
+  scene.Run(2, 4, "/bin/cat secret");
+  scene.Open(4, "/src/secret");
+  scene.Exit(4);
+  scene.Run(2, 5, "/usr/bin/touch stamp");
+  scene.Create(5, "/src/stamp");
+  scene.Exit(5);
+  scene.Create(2, "/src/log");
+  scene.Exit(2);
+  const BuildGraph graph = builder.Finish();
+  const Answer answer = Ask(graph, {}, "stamp");
+  EXPECT_THAT(answer.files, IsEmpty());
+  ASSERT_EQ(answer.all.no_inputs.size(), 1u);
+  EXPECT_EQ(answer.all.no_inputs[0].instead, kNobody);
+  EXPECT_THAT(Ask(graph, {}, "o1").files, ElementsAre("x"));
+  DependencyFinder finder(graph, {});
+  EXPECT_THAT(finder.MadeFrom(graph.paths().Find("/src/secret")).files,
+              IsEmpty());
+  const auto pid = [&](ProcessId id) { return graph.processes()[id].key.pid; };
+  for (ProcessId id = 0; id < graph.processes().size(); ++id) {
+    EXPECT_EQ(pid(finder.JobOf(id)), pid(id));
+  }
+}
+
 // bash -c "cat many.txt other | sort > out.f", in a build that has read a lot.
 TEST(DependenciesTest, AWrappedWriterCountsAsItsShell) {
   GraphBuilder builder;
