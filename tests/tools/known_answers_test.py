@@ -344,6 +344,101 @@ def check_files_that_outlive_their_names(w):
     same(w.tables("sharing", trace)[1][1]["same_process"], 3)
 
 
+def check_files_made_without_a_name(w):
+    """O_TMPFILE: what is told of one is its directory, which is not its name. It
+    is called what a link calls it; without one it goes with its last close."""
+    s = Script()
+    s.op("mkdir", 1, "a", "/d", ino=5, mode=DIRECTORY)
+    born = s.now
+    for ino, links in ((10, True), (11, False), (12, False)):
+        s.op("tmpfile", 1, "a", "/d", ino=ino, fh=ino, nlink=0)
+        s.op("write", 1, "a", "", ino=ino, fh=ino, off=0, len=5, res=5)
+        if links:
+            s.op("link", 1, "a", "", path2="/d/f", ino=ino, nlink=1)
+            s.op("read", 1, "a", "/d/f", ino=ino, fh=ino, off=0, len=5, res=5)
+        s.op("release", 1, "a", "/d/f" if links else "", ino=ino, fh=ino)
+    # The number of one that has gone is given again.
+    make_file(s, "/d/next", 12)
+    s.op("unlink", 1, "a", "/d/f", ino=10, nlink=1)
+    age = s.operations[-1]["t"] - born
+    trace = w.trace(s)
+    same(sorted((r["path"], r["use"], r["written"])
+                for r in w.tables("uses", trace)[0]),
+         [("", "write only", 5), ("", "write only", 5),
+          ("/d/f", "both", 5), ("/d/next", "write only", 10)])
+    same(w.tables("double-writes", trace)[0], [])
+    same([(r["dir"], r["cname"], r["created"], r["gone"], r["unread"])
+          for r in w.tables("churn", trace)[0]],
+         [("/d", "a", 3, 3, 2), ("/d", "sh", 1, 0, 0)])
+    lives = {r["cname"]: r for r in w.tables("lifetimes", trace)[0]}
+    same([lives["a"][c] for c in ("created", "removed", "removed_open",
+                                  "thrown_away", "max_ns")],
+         [3, 3, 0, 15, age])
+
+    def who(path):
+        users, changes = [t["rows"] for t in json.loads(w.run(
+            "tracefs-report", "who", "--format", "json", path,
+            trace))["tables"]]
+        return ([(r["count"], r["read"], r["written"]) for r in users],
+                [r["op"] for r in changes])
+    same(who("/d"), ([(1, 0, 0)], ["mkdir"]))
+    same(who("/d/f"), ([(6, 5, 5)], ["tmpfile", "link", "unlink"]))
+    # Two files that are linked to one name, one after the other.
+    s = Script()
+    for ino in (10, 11):
+        s.op("tmpfile", 1, "a", "/d", ino=ino, fh=ino, nlink=0)
+        s.op("write", 1, "a", "", ino=ino, fh=ino, off=0, len=5, res=5)
+        s.op("link", 1, "a", "", path2="/d/f", ino=ino, nlink=1)
+        s.op("release", 1, "a", "/d/f", ino=ino, fh=ino)
+        s.op("unlink", 1, "a", "/d/f", ino=ino, nlink=1)
+    same([(r["class"], r["path"], r["times"])
+          for r in w.ask("double-writes", s)[0]], [("recreated", "/d/f", 1)])
+
+
+def check_files_with_several_names(w):
+    """A file goes with the last of its names, also of those that it had before
+    the trace began, and is called by one that it still has."""
+    def use(s, word, path, fh, pid=1):
+        s.op("open", pid, f"p{pid}", path, ino=10, fh=fh, nlink=2)
+        s.op(word, pid, f"p{pid}", path, ino=10, fh=fh, off=0, len=8192,
+             res=8192)
+        s.op("release", pid, f"p{pid}", path, ino=10, fh=fh)
+
+    def answers(s):
+        trace = w.trace(s)
+        removed = {r["what"]: r["bytes"] for r in w.tables("blocks", trace)[0]}
+        return ([(r["path"], r["use"]) for r in w.tables("uses", trace)[0]],
+                removed["removed with the file"],
+                [r["raw"] for r in w.tables("sharing", trace)[0]])
+    # `ln a b` was before.
+    s = Script()
+    use(s, "write", "/a", 1)
+    s.op("unlink", 1, "p1", "/a", ino=10, nlink=2)
+    use(s, "read", "/b", 2, pid=2)
+    same(answers(s), ([("/b", "both")], 0, [1]))
+    s.op("unlink", 1, "p1", "/b", ino=10, nlink=1)
+    same(answers(s), ([("/b", "both")], 8192, [1]))
+    # Of names that nothing else was done with the last removal is one, too.
+    s = Script()
+    use(s, "write", "/a", 1)
+    s.op("unlink", 1, "p1", "/a", ino=10, nlink=2)
+    s.op("unlink", 1, "p1", "/b", ino=10, nlink=1)
+    same(answers(s)[1], 8192)
+    # The first of two goes; told with the number of links, and without.
+    for told in ({"nlink": 2}, {}):
+        s = Script()
+        make_file(s, "/tmp1", 10)
+        s.op("link", 1, "sh", "/tmp1", path2="/final", ino=10)
+        s.op("unlink", 1, "sh", "/tmp1", ino=10, **told)
+        same(answers(s)[0], [("/final", "write only")], told)
+        for word, fh in (("read", 2), ("write", 3)):
+            use(s, word, "/final", fh)
+        same(answers(s)[0], [("/final", "both")], told)
+        last = {"nlink": 1} if told else {}
+        s.op("unlink", 1, "sh", "/final", ino=10, **last)
+        same(answers(s)[:2], ([("/final", "both")], 8192), told)
+
+
 def check_who_follows_the_file(w):
     """The file that was called so is followed as long as it has a name or is
     open, and no longer."""

@@ -144,7 +144,10 @@ FileIdentities::Number FileIdentities::TakeMaking(const Event& event,
     ended_.push_back(before);
   }
   const Number number = Make(inode);
-  if (number == kNone) {
+  // What is told of one without a name is its directory.
+  if (event.op == Op::tmpfile_) {
+    if (number != kNone) files_[number].removed = true;
+  } else if (number == kNone) {
     Unname(names_.Find(path));
   } else {
     Name(number, path);

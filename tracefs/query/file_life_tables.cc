@@ -237,7 +237,7 @@ class DoubleWrites final : public LifeAnalysis {
       both.Add(by->writers);
       Count("replaced", life.path, 1, life.written, both);
     }
-    if (!life.created || life.written == 0) return;
+    if (!life.created || life.nameless || life.written == 0) return;
     const std::pair place(life.mount, life.born_path);
     if (born_.size() == kMostLives && !born_.contains(place)) {
       ++rows_left_out_;
@@ -307,8 +307,8 @@ class Churn final : public LifeAnalysis {
  public:
   void Ended(const FileLife& life, const FileLife* /*by*/) override {
     if (!life.created) return;
-    const std::string path = life.born_path;
-    std::string folder = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
+    std::string folder = life.born_path;
+    if (!life.nameless) folder.resize(std::max<size_t>(folder.rfind('/'), 1));
     if (sums_.size() >= kMostLives && !sums_.contains({folder, life.maker})) {
       ++rows_left_out_;
       return;

@@ -91,10 +91,17 @@ void FileLives::Name(Number number, std::string_view path) {
   names_->by_path.SetNumber(life.node, number);
 }
 
+bool FileLives::IsNameOf(PathTree::Node node, Number number) const {
+  return node != PathTree::kNone && names_->by_path.number(node) == number;
+}
+
 std::string FileLives::PathOf(Number number, const FileLife& life) const {
-  const bool named = life.node != PathTree::kNone &&
-                     names_->by_path.number(life.node) == number;
-  return named ? names_->by_path.PathOf(life.node) : life.path;
+  return IsNameOf(life.node, number) ? names_->by_path.PathOf(life.node)
+                                     : life.path;
+}
+
+void FileLives::Drop(PathTree::Node node, Number number) {
+  if (IsNameOf(node, number)) names_->by_path.Drop(node);
 }
 
 void FileLives::Part(Number number) {
@@ -106,33 +113,45 @@ void FileLives::Part(Number number) {
       at != names_->by_inode.end() && at->second == number) {
     names_->by_inode.erase(at);
   }
-  if (life.node != PathTree::kNone &&
-      names_->by_path.number(life.node) == number) {
-    names_->by_path.Drop(life.node);
-  }
+  Drop(life.node, number);
+  Drop(life.other, number);
   lives_.erase(number);
+}
+
+void FileLives::End(FileLife& life, const Record& record, FileLife::End end) {
+  life.end = end;
+  life.end_ns = record.real_ns;
+  life.ender = record.Text(Field::kComm);
 }
 
 // The file that was called so is not any more; it ends with its last name.
 void FileLives::Unname(std::string_view path, const Record& record,
                        FileLife::End end, Number by) {
   const PathTree::Node node = names_->by_path.Find(path);
-  const Number number =
+  Number number =
       node == PathTree::kNone ? kNone : names_->by_path.number(node);
+  const bool unlinks = record.event.op == Op::unlink_;
+  // By a name that it had before the trace began.
+  if (number == kNone && unlinks && record.event.Has(Field::kNlink)) {
+    number = Find(NumberOr0(record.event, Field::kInode), {});
+  }
   if (number == kNone || number == by) return;
-  names_->by_path.Drop(node);
+  Drop(node, number);
   const auto found = lives_.find(number);
   if (found == lives_.end()) return;
   FileLife& life = found->second;
   if (life.node == node) {
     life.path = path;
-    life.node = PathTree::kNone;
+    life.node = IsNameOf(life.other, number) ? life.other : PathTree::kNone;
   }
-  if (--life.links != 0) return;
+  if (life.links != 0) --life.links;
+  // Names that were given before the trace began only the count tells of.
+  const bool remains = unlinks && record.event.Has(Field::kNlink)
+                           ? record.event.Get(Field::kNlink) > 1
+                           : life.links != 0;
+  if (remains || life.end != FileLife::End::kNone) return;
   life.path = PathOf(number, life);
-  life.end = end;
-  life.end_ns = record.real_ns;
-  life.ender = record.Text(Field::kComm);
+  End(life, record, end);
   life.open_at_end = life.handles != 0;
   life.replaced_by = by;
   // Who has it open goes on using it.
@@ -151,19 +170,66 @@ void FileLives::TakeCreation(const Record& record, uint64_t inode,
        (!path.empty() && PathOf(found->first, found->second) != path));
   const bool fresh = found == lives_.end() || stale;
   const Number before = stale ? found->first : kNone;
+  // What is told of one without a name is its directory.
+  const bool nameless = record.event.op == Op::tmpfile_;
   // One with a new inode under a known name took the place of what went unseen.
-  if (fresh) Unname(path, record, FileLife::End::kRemoved, kNone);
+  if (fresh && !nameless) {
+    Unname(path, record, FileLife::End::kRemoved, kNone);
+  }
   if (lives_.contains(before)) Part(before);
-  const Number number = FindOrMake(inode, path);
+  const Number number = FindOrMake(inode, nameless ? "" : path);
   if (number == kNone) return;
   FileLife& life = lives_[number];
   if (fresh) {
     life.created = true;
     life.begin_ns = record.real_ns;
     life.born_path = path;
+    life.nameless = nameless;
+    if (nameless) life.links = 0;
     life.maker = record.Text(Field::kComm);
   }
   if (record.event.Has(Field::kFh)) ++life.handles;
+}
+
+void FileLives::TakeLink(uint64_t inode, std::string_view path,
+                         std::string_view to) {
+  const Number number = FindOrMake(inode, path);
+  if (number == kNone || to.empty()) return;
+  FileLife& life = lives_[number];
+  ++life.links;
+  if (life.nameless) {
+    life.nameless = false;
+    life.born_path = to;
+  }
+  if (life.node == PathTree::kNone) {
+    Name(number, to);
+    return;
+  }
+  life.other = names_->by_path.Make(to);
+  if (life.other != PathTree::kNone) {
+    names_->by_path.SetNumber(life.other, number);
+  }
+}
+
+void FileLives::TakeOpen(uint64_t inode, std::string_view path) {
+  const Number number = FindOrMake(inode, path);
+  if (number == kNone) return;
+  FileLife& life = lives_[number];
+  ++life.handles;
+  // Found by a name that it had before the trace began.
+  const bool named = life.node != PathTree::kNone || path.empty();
+  if (!named && life.end == FileLife::End::kNone) Name(number, path);
+}
+
+void FileLives::TakeRelease(const Record& record, uint64_t inode,
+                            std::string_view path) {
+  const Number number = FindOrMake(inode, path);
+  if (number == kNone) return;
+  FileLife& life = lives_[number];
+  if (life.handles == 0 || --life.handles != 0) return;
+  if (life.nameless) End(life, record, FileLife::End::kRemoved);
+  if (life.end == FileLife::End::kNone) return;
+  Part(number);
 }
 
 void FileLives::TakeRename(const Record& record, std::string_view path,
@@ -256,26 +322,11 @@ void FileLives::Take(const Record& record) {
     return;
   }
   if (event.op == Op::link_) {
-    const std::string_view to = format::NewPathOf(record, buffer2);
-    const Number number = FindOrMake(inode, path);
-    if (number == kNone || to.empty()) return;
-    ++lives_[number].links;
-    if (const PathTree::Node node = names_->by_path.Make(to);
-        node != PathTree::kNone) {
-      names_->by_path.SetNumber(node, number);
-    }
-    return;
-  }
-  const bool opens = event.op == Op::open_;
-  const bool closes = event.op == Op::release_;
-  if (!opens && !closes) return;
-  const Number number = FindOrMake(inode, path);
-  if (number == kNone) return;
-  FileLife& life = lives_[number];
-  if (opens) ++life.handles;
-  if (closes && life.handles != 0 && --life.handles == 0 &&
-      life.end != FileLife::End::kNone) {
-    Part(number);
+    TakeLink(inode, path, format::NewPathOf(record, buffer2));
+  } else if (event.op == Op::open_) {
+    TakeOpen(inode, path);
+  } else if (event.op == Op::release_) {
+    TakeRelease(record, inode, path);
   }
 }
 

@@ -37,13 +37,16 @@ struct FileLife {
     std::string Names() const;  // "cc1plus as (and more)"
   };
 
-  uint32_t mount = 0;                     // format::TraceOrigin
-  uint64_t inode = 0;                     // 0: not known
-  std::string path;                       // as it was last called
-  PathTree::Node node = PathTree::kNone;  // the same while it may change
-  std::string born_path;                  // where it was created
-  bool created = false;                   // its creation was seen
-  uint64_t begin_ns = 0;                  // of its creation
+  uint32_t mount = 0;                      // format::TraceOrigin
+  uint64_t inode = 0;                      // 0: not known
+  std::string path;                        // as it was last called
+  PathTree::Node node = PathTree::kNone;   // the same while it may change
+  PathTree::Node other = PathTree::kNone;  // a further name, or what was one
+  std::string born_path;                   // where it was created
+  // Made by O_TMPFILE, and no link has named it: born_path is its directory.
+  bool nameless = false;
+  bool created = false;   // its creation was seen
+  uint64_t begin_ns = 0;  // of its creation
   uint64_t end_ns = 0;
   End end = End::kNone;
   std::string maker;  // the process that created it
@@ -102,6 +105,7 @@ class FileLives {
   Number Find(uint64_t inode, std::string_view path) const;
   Number FindOrMake(uint64_t inode, std::string_view path);
   void Name(Number number, std::string_view path);
+  bool IsNameOf(PathTree::Node node, Number number) const;
   std::string PathOf(Number number, const FileLife& life) const;
   void TakeRename(const format::Record& record, std::string_view path,
                   std::string_view to);
@@ -112,6 +116,13 @@ class FileLives {
                   const tally::Transfer& transfer);
   void TakeCreation(const format::Record& record, uint64_t inode,
                     std::string_view path);
+  void TakeLink(uint64_t inode, std::string_view path, std::string_view to);
+  void TakeOpen(uint64_t inode, std::string_view path);
+  void TakeRelease(const format::Record& record, uint64_t inode,
+                   std::string_view path);
+  static void End(FileLife& life, const format::Record& record,
+                  FileLife::End end);
+  void Drop(PathTree::Node node, Number number);
   // Tells of its end, and forgets it.
   void Part(Number number);
 

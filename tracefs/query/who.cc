@@ -202,7 +202,8 @@ void Place::Take(const format::Record& record, uint64_t number) {
       }
       continue;
     }
-    if (path == name) Ask(i, touched.file);
+    // Of a file without a name the directory is told.
+    if (path == name && event.op != Op::tmpfile_) Ask(i, touched.file);
     // The destination of a copy has this name; else the file itself gets it.
     if (path2 == name) {
       Ask(i, event.op == Op::copy_file_range_ ? touched.second : touched.file);
