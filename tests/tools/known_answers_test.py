@@ -439,6 +439,26 @@ def check_files_with_several_names(w):
         same(answers(s)[:2], ([("/final", "both")], 8192), told)
 
 
+def check_a_close_beside_the_removal_is_before_it(w):
+    """The kernel tells of a close a little after it: what began while the unlink
+    ran was no longer open when it had run."""
+    def removed_open(closes):
+        s = Script()
+        for fh in range(len(closes)):
+            s.op("create" if fh == 0 else "open", 1, "a", "/f", ino=10, fh=fh,
+                 dur=10, gap=0)
+        s.op("unlink", 1, "a", "/f", ino=10, nlink=1, dur=1000, gap=-1000)
+        begin = s.now
+        for fh, at in enumerate(closes):
+            s.now = begin + at
+            s.op("release", 1, "a", "/f", ino=10, fh=fh)
+        return [r["removed_open"] for r in w.ask("lifetimes", s)[0]]
+    same(removed_open((400,)), [0])
+    same(removed_open((400, 900)), [0])
+    same(removed_open((400, 1200)), [1])
+    same(removed_open((1200,)), [1])
+
+
 def check_who_follows_the_file(w):
     """The file that was called so is followed as long as it has a name or is
     open, and no longer."""

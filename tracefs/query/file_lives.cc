@@ -121,6 +121,8 @@ void FileLives::Part(Number number) {
 void FileLives::End(FileLife& life, const Record& record, FileLife::End end) {
   life.end = end;
   life.end_ns = record.real_ns;
+  life.ended_by_ns =
+      tally::AddTo(record.real_ns, NumberOr0(record.event, Field::kLatency));
   life.ender = record.Text(Field::kComm);
 }
 
@@ -229,6 +231,8 @@ void FileLives::TakeRelease(const Record& record, uint64_t inode,
   if (life.handles == 0 || --life.handles != 0) return;
   if (life.nameless) End(life, record, FileLife::End::kRemoved);
   if (life.end == FileLife::End::kNone) return;
+  // The kernel tells of a close after it: beside the removal, it was before it.
+  if (record.real_ns < life.ended_by_ns) life.open_at_end = false;
   Part(number);
 }
 

@@ -48,6 +48,7 @@ struct FileLife {
   bool created = false;   // its creation was seen
   uint64_t begin_ns = 0;  // of its creation
   uint64_t end_ns = 0;
+  uint64_t ended_by_ns = 0;  // when what ended it had run
   End end = End::kNone;
   std::string maker;  // the process that created it
   std::string ender;  // and that removed or replaced it
