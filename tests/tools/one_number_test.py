@@ -214,6 +214,25 @@ def check_means_without_durations(w):
                       "page": of_page(w, trace)})
 
 
+def check_copies_count_once_by_what_is_no_file(w):
+    """Whoever and whenever: only files are two in a copy."""
+    s = Script()
+    s.exec(1, "/bin/cp")
+    s.op("read", 1, "cp", "/a", ino=6, fh=6, off=0, len=10, res=10)
+    s.op("write", 1, "cp", "/b", ino=7, fh=7, off=0, len=1012, res=1012)
+    s.op("copy_file_range", 1, "cp", "/a", path2="/b", ino=6, ino_out=7, fh=6,
+         fh_out=7, off=0, off_out=0, len=700, res=700)
+    s.exit(1)
+    trace = w.trace(s)
+    for key in ("op", "cname", "cpid", "process", "tree", "cuid", "hour",
+                "host", "container", "flag_names", "log2(latency)"):
+        rows = w.lines("--by", key, "--values", "bytes,read,written,size_max",
+                       trace)
+        same([sum(r[c] for r in rows) for c in ("bytes", "read", "written")],
+             [1722, 710, 1712], key)
+        same(max(r["size_max"] for r in rows), 1012, key)
+
+
 def check_access(w):
     """Steps of reads and writes: the ready question and the page."""
     s = Script()

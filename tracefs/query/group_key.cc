@@ -200,6 +200,7 @@ Result<GroupKey> ParseKey(std::string_view text, std::string_view option) {
       key.field = reader::FindField(TRACEFS_FIELD_TRACE);
       break;
     case From::kProcess:
+    case From::kTree:
       key.field = RowOf(Field::kComm);
       break;
     default:
