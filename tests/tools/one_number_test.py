@@ -202,6 +202,40 @@ def check_counted(w):
                       "jsonl": of_aggregates(w, trace)})
 
 
+def check_counted_of_a_part_of_the_time(w):
+    """Whole periods within --from and --to, and no total: of what is cut no part
+    is known, which is said."""
+    s = Script()
+    for i, n in enumerate((5, 15, 25, 35)):
+        s.other("count", t=i * 100, to=(i + 1) * 100, op="write", n=n)
+    s.other("count", t=0, to=400, total=1, op="write", n=80)
+    trace = w.trace(s)
+
+    def counts(begin, end):
+        words = [word for option, t in (("--from", begin), ("--to", end))
+                 if t is not None for word in (option, f"@{s.BEGIN_NS + t}")]
+        done = w.finished("tracefs-dump", "--by", "op", "--values", "count",
+                          "--format", "jsonl", *words, trace)
+        page = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                                *words, trace))
+        found = sum(row["count"] for row in
+                    map(json.loads, done.stdout.splitlines()))
+        said = "--from or --to cuts is left out"
+        drawn = sum(row[1 + table["values"].index("count")]
+                    for table in page["counted"] for row in table["rows"])
+        same(drawn, found, f"page {words}")
+        same(said in " ".join(page["notes"]), said in done.stderr.decode(),
+             f"notes {words}")
+        return found, said in done.stderr.decode()
+    for begin, end, expected in ((None, None, (80, False)), (0, 400, (80, False)),
+                                 (200, None, (60, False)), (200, 400, (60, False)),
+                                 (100, 300, (40, False)), (None, 200, (20, False)),
+                                 (150, None, (60, True)), (150, 250, (0, True)),
+                                 (None, 250, (20, True))):
+        found, said = counts(begin, end)
+        same((found, said), expected, f"{begin} {end}")
+
+
 def check_means_without_durations(w):
     """Operations that tell no duration take no part in means and quantiles."""
     s = Script()

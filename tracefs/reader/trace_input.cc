@@ -132,7 +132,9 @@ TraceSinks TraceInput::SinksOf(size_t trace) {
   }
   if (sinks_.aggregate) {
     sinks.aggregate = [this, trace](const format::AggregateRecord& record) {
-      if (window_.Has(record.real_to_ns)) sinks_.aggregate(trace, record);
+      if (window_.Has(record.real_to_ns) || ShareOf(record) != Share::kNone) {
+        sinks_.aggregate(trace, record);
+      }
     };
   }
   if (sinks_.alarm) {
@@ -143,6 +145,18 @@ TraceSinks TraceInput::SinksOf(size_t trace) {
   sinks.state = sinks_.state;
   sinks.file = sinks_.file;
   return sinks;
+}
+
+TraceInput::Share TraceInput::ShareOf(
+    const format::AggregateRecord& record) const {
+  if (record.real_from_ns >= window_.from_ns &&
+      record.real_to_ns <= window_.to_ns) {
+    return Share::kAll;
+  }
+  return record.real_to_ns > window_.from_ns &&
+                 record.real_from_ns < window_.to_ns
+             ? Share::kSome
+             : Share::kNone;
 }
 
 bool TraceInput::Overlaps(const Record& record) const {

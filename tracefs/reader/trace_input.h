@@ -46,6 +46,7 @@ struct InputSinks {
   std::function<void(size_t trace, const ProcessRecord&)> process_of = nullptr;
   // Operations that the tracer did not keep, when a trace tells of them.
   std::function<void(const format::Report&)> loss = nullptr;
+  // What was counted in the window, all or in part, or told in it.
   std::function<void(size_t trace, const format::AggregateRecord&)> aggregate =
       nullptr;
   std::function<void(size_t trace, const format::AlarmRecord&)> alarm = nullptr;
@@ -100,6 +101,9 @@ class TraceInput {
   std::string NameOf(size_t i) const;
   // As `--from` and `--to` came out.
   const TimeWindow& window() const { return window_; }
+  // How much of what was counted is of the window; of some no part is known.
+  enum class Share : uint8_t { kNone, kSome, kAll };
+  Share ShareOf(const format::AggregateRecord& record) const;
 
   // What was wrong with the traces, a line each after `prefix`; what it comes
   // to as the exit status of a command.

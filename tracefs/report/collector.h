@@ -62,6 +62,10 @@ class Collector {
   void AddCounted(const format::AggregateRecord& record, size_t trace) {
     counted_.Add(record, trace, &grid_);
   }
+  // One that is left out because it is not of the time that is asked about.
+  void CutCounted(const format::AggregateRecord& record) {
+    counted_.Cut(record);
+  }
   // A report about a loss, when it comes.
   void AddLoss(std::string_view reason, uint64_t count);
 
@@ -99,6 +103,7 @@ class Collector {
   // What aggregate drivers counted; with bins up to date.
   std::vector<CountedTable*> counted() { return counted_.Tables(grid_); }
   uint64_t counted_left_out() const { return counted_.tables_left_out(); }
+  bool counted_cut() const { return counted_.cut(); }
   // Whether a trace has operations one by one.
   bool HasOperations(size_t trace) const {
     return trace < has_operations_.size() && has_operations_[trace];

@@ -61,6 +61,12 @@ class Counted {
 
   // Brings bins up to date with `grid` as far as periods are complete.
   void Add(const format::AggregateRecord& record, size_t trace, TimeGrid* grid);
+  // One that is left out, because the time that is asked about cuts it.
+  void Cut(const format::AggregateRecord& record) {
+    (record.total ? total_cut_ : period_cut_) = true;
+  }
+  // Whether anything is missing for that: the periods tell what a total does.
+  bool cut() const { return period_cut_ || (total_cut_ && tables_.empty()); }
   // By number of the trace, then tracer, then driver.
   std::vector<CountedTable*> Tables(const TimeGrid& grid);
   uint64_t tables_left_out() const { return tables_left_out_; }
@@ -91,6 +97,8 @@ class Counted {
   size_t keys_ = 0;
   size_t buckets_ = 0;
   uint64_t tables_left_out_ = 0;
+  bool total_cut_ = false;
+  bool period_cut_ = false;
 };
 
 }  // namespace tracefs::report

@@ -173,6 +173,11 @@ Json CountedAsJson(Collector& collector,
     notes->push_back("counted: " + CountText(more) +
                      " numbers of further aggregate drivers are left out");
   }
+  if (collector.counted_cut()) {
+    notes->push_back(
+        "counted: what an aggregate driver counted over a time that --from or "
+        "--to cuts is left out");
+  }
   return tables;
 }
 

@@ -147,7 +147,8 @@ class Dumper {
     };
     if (all) {
       sinks.aggregate = [this](size_t, const format::AggregateRecord& record) {
-        aggregates_.Add(record);
+        // Where a listing has it is when it was told.
+        if (input_->window().Has(record.real_to_ns)) aggregates_.Add(record);
       };
       sinks.alarm = [this](size_t, const format::AlarmRecord& alarm) {
         alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));

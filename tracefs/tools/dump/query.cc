@@ -148,6 +148,11 @@ class Querier {
       if (!plot.ok()) return plot.status();
       *table = *std::move(plot);
     }
+    if (counts_cut_) {
+      table->notes.emplace_back(
+          "what an aggregate driver counted over a time that --from or --to "
+          "cuts is left out");
+    }
     if (!by_counts_) NoteCounts(table);
     return {};
   }
@@ -201,11 +206,19 @@ class Querier {
       return {};
     }
     query::CountedChoice choice;
-    const auto read = [this](auto&& take) {
+    bool total_cut = false;
+    const auto read = [&, this](auto&& take) {
       reader::InputSinks sinks;
-      sinks.aggregate = [&take](size_t trace,
-                                const format::AggregateRecord& record) {
-        if (!record.repeated) take(trace, record);
+      sinks.aggregate = [&, this](size_t trace,
+                                  const format::AggregateRecord& record) {
+        if (record.repeated) return;
+        using Share = reader::TraceInput::Share;
+        const Share share = input_->ShareOf(record);
+        if (share == Share::kAll) take(trace, record);
+        // Its periods tell what a total does, where there are any.
+        if (share == Share::kSome) {
+          (record.total ? total_cut : counts_cut_) = true;
+        }
       };
       if (Status s = Open(std::move(sinks)); !s.ok()) return s;
       input_->ForEach([](const format::Record&, size_t) {});
@@ -215,8 +228,9 @@ class Querier {
         read([&choice](size_t trace, const format::AggregateRecord& record) {
           choice.Take(trace, record);
         });
+    counts_cut_ |= total_cut && choice.empty();
+    by_counts_ = counts_cut_ || !choice.empty();
     if (!seen.ok() || choice.empty()) return seen;
-    by_counts_ = true;
     for (size_t i = 0; i < input_->size(); ++i) {
       choice.TakeHeader(i, input_->trace(i).description().header);
     }
@@ -317,7 +331,8 @@ class Querier {
   const std::atomic<bool>& stop_;
   std::optional<Progress> progress_;
   std::unique_ptr<reader::TraceInput> input_;
-  bool by_counts_ = false;  // what was counted is the answer
+  bool by_counts_ = false;   // what was counted is the answer
+  bool counts_cut_ = false;  // but not all of it
 };
 
 }  // namespace

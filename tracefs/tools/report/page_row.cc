@@ -84,7 +84,10 @@ report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
                           MountPointOf(input->trace(trace).context()));
   };
   sinks.aggregate = [&](size_t trace, const format::AggregateRecord& record) {
-    collector->AddCounted(record, trace);
+    using Share = reader::TraceInput::Share;
+    const Share share = input->ShareOf(record);
+    if (share == Share::kAll) collector->AddCounted(record, trace);
+    if (share == Share::kSome) collector->CutCounted(record);
   };
   sinks.loss = [&](const format::Report& report) {
     collector->AddLoss(report.detail, report.count);
