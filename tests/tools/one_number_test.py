@@ -267,6 +267,29 @@ def check_copies_count_once_by_what_is_no_file(w):
         same(max(r["size_max"] for r in rows), 1012, key)
 
 
+def check_files_that_are_only_copied_to(w):
+    """They are on the page although no operation counts for them."""
+    s = Script()
+    s.op("open", 1, "cp", "/out/b.bin", ino=7, fh=7)
+    s.op("copy_file_range", 1, "cp", "/in/a", path2="/out/b.bin", ino=6,
+         ino_out=7, fh=6, fh_out=7, off=0, off_out=0, len=700, res=700)
+    trace = w.trace(s)
+    words = ["--filter", "op IN { read write copy_file_range }", trace]
+    tables = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                              *words))["tables"]
+    for table, key in (("files", "path"), ("directories", "dir"),
+                       ("extensions", "ext")):
+        told = sorted((row.get(key, ""), row["count"], row["bytes"])
+                      for row in w.lines("--by", key, "--values", "count,bytes",
+                                         *words))
+        same(len(told), 2, table)
+        shown = sorted((row[0] if key != "ext" or row[0] == "bin" else "",
+                        row[1], row[7])
+                       for row in tables[table]["rows"])
+        same(shown, told, table)
+        same(tables[table]["other"][6], 0, table)
+
+
 def check_access(w):
     """Steps of reads and writes: the ready question and the page."""
     s = Script()

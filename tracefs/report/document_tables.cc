@@ -103,11 +103,16 @@ Json CountsAsJson(Series& series, const Bins& coarse, size_t* points_left) {
   return flat;
 }
 
+// A copy is counted for its first file, and has bytes of both.
+bool DidAnything(const tally::Sums& sums) {
+  return sums.count != 0 || sums.bytes != 0;
+}
+
 // Of each node what it did itself.
 std::vector<Row> OwnRows(const NameTree& tree) {
   std::vector<Row> rows;
   for (NodeId node = 0; node < tree.size(); ++node) {
-    if (tree.at(node).own.count == 0) continue;
+    if (!DidAnything(tree.at(node).own)) continue;
     rows.push_back({node, tree.at(node).own});
   }
   return rows;
@@ -123,7 +128,7 @@ std::vector<Row> InsideRows(const NameTree& tree) {
   }
   std::vector<Row> rows;
   for (NodeId node = 0; node < tree.size(); ++node) {
-    if (inside[node].count != 0) rows.push_back({node, inside[node]});
+    if (DidAnything(inside[node])) rows.push_back({node, inside[node]});
   }
   return rows;
 }

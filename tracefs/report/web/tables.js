@@ -105,7 +105,7 @@ const rowsOfTime = (table, bins) => {
   table.series.forEach((series, i) => {
     const sum = sumOfSeries(series, bins);
     if (sum === null) { ++without; return; }
-    if (sum.count === 0) return;
+    if (sum.count === 0 && sum.bytes === 0) return;
     sums.push(sum);
     rows.push([table.rows[i][0], sum.count, sum.errors, sum.bytes, sum.time_ns]);
   });
