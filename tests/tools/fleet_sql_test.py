@@ -145,11 +145,6 @@ def check_questions(world):
                 if question == "sharing" and title != "sharing":
                     want = [r for r in want
                             if r["same_process"] + r["other_process"]]
-                if question == "double-writes":
-                    # Ours keeps eight writers of a file, SQL all of them.
-                    for row in rows:
-                        if row["class"] == "rewritten":
-                            row["times"] = min(int(row["times"]), 7)
                 what = f"{question} [{title}] of {os.path.basename(trace)}"
                 if rows or want:
                     columns = compare(rows, want, what)

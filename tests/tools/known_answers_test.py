@@ -741,10 +741,16 @@ def check_double_writes(w):
     make_file(s, "/out", 30)
     make_file(s, "/out.new", 31)
     s.op("rename", 1, "sh", "/out.new", path2="/out", ino=31, mode=0o100644)
-    same({(r["class"], r["path"]): r["times"]
-          for r in w.ask("double-writes", s)[0]},
+    # More than are kept by name.
+    for pid in [*range(100, 112), *range(100, 112)]:
+        s.op("write", pid, f"job{pid}", "/many", ino=40, fh=pid, off=0, len=4,
+             res=4)
+    rows = w.ask("double-writes", s)[0]
+    same({(r["class"], r["path"]): r["times"] for r in rows},
          {("rewritten", "/log"): 1, ("recreated", "/lock"): 2,
-          ("replaced", "/out"): 1})
+          ("replaced", "/out"): 1, ("rewritten", "/many"): 11})
+    same([r["writers"].endswith("job107 and more") for r in rows
+          if r["path"] == "/many"], [True])
 
 
 def check_sharing(w):

@@ -143,7 +143,12 @@ class Sharing final : public LifeAnalysis {
       ++rows_left_out_;
       return;
     }
-    shared_.push_back(life);
+    Row row = {Value::Text(life.path), Value::Text(life.readers.Names()),
+               Value::Text(life.writers.Names())};
+    for (const uint64_t n : life.by_other) row.push_back(Value::Number(n));
+    row.push_back(Value::Number(life.read));
+    row.push_back(Value::Number(life.written));
+    shared_.push_back(std::move(row));
   }
 
   std::vector<Table> Tables() override {
@@ -157,14 +162,7 @@ class Sharing final : public LifeAnalysis {
                      {"waw", Unit::kNumber, true},
                      {"read", Unit::kBytes, true},
                      {"written", Unit::kBytes, true}};
-    for (const FileLife& life : shared_) {
-      Row row = {Value::Text(life.path), Value::Text(life.readers.Names()),
-                 Value::Text(life.writers.Names())};
-      for (const uint64_t n : life.by_other) row.push_back(Value::Number(n));
-      row.push_back(Value::Number(life.read));
-      row.push_back(Value::Number(life.written));
-      files.rows.push_back(std::move(row));
-    }
+    files.rows = std::move(shared_);
     files.notes.push_back(
         "rar, raw, war, waw: reads after a read, reads after a write, writes "
         "after a read and writes after a write of another process");
@@ -182,7 +180,7 @@ class Sharing final : public LifeAnalysis {
   }
 
  private:
-  std::vector<FileLife> shared_;
+  std::vector<Row> shared_;
   std::array<uint64_t, 4> same_{};
   std::array<uint64_t, 4> other_{};
 };
@@ -192,7 +190,7 @@ class WriterNames {
  public:
   void Add(const FileLife::Users& users) {
     for (const auto& [pid, name] : users.kept) AddName(name);
-    more_ |= users.more != 0;
+    more_ |= users.count() > users.kept.size();
   }
   void Add(const WriterNames& other) {
     for (const std::string& name : other.names_) AddName(name);
@@ -227,8 +225,8 @@ class DoubleWrites final : public LifeAnalysis {
   void Ended(const FileLife& life, const FileLife* by) override {
     WriterNames names;
     names.Add(life.writers);
-    if (life.writers.more_than_one()) {
-      Count("rewritten", life.path, life.writers.kept.size() - 1, life.written,
+    if (life.writers.count() > 1) {
+      Count("rewritten", life.path, life.writers.count() - 1, life.written,
             names);
     }
     if (life.end == FileLife::End::kReplaced && by != nullptr &&

@@ -33,7 +33,7 @@ void FileLife::Users::Add(Process process, std::string_view name) {
     if (known == process) return;
   }
   if (kept.size() == kMostUsers) {
-    ++more;
+    more.Add(MixedHash(process));
     return;
   }
   kept.emplace_back(process, name);
@@ -48,7 +48,7 @@ std::string FileLife::Users::Names() const {
   for (const std::string& name : names) {
     text += (text.empty() ? "" : " ") + (name.empty() ? "?" : name);
   }
-  return more == 0 ? text : text + " and more";
+  return more.Estimate() == 0 ? text : text + " and more";
 }
 
 FileLives::Number FileLives::Find(uint64_t inode, std::string_view path) const {

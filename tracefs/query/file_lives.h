@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tracefs/format/record.h"
+#include "tracefs/query/distinct_count.h"
 #include "tracefs/query/path_tree.h"
 #include "tracefs/tally/transfer.h"
 
@@ -31,9 +32,9 @@ struct FileLife {
   // Processes that used it, with their names.
   struct Users {
     std::vector<std::pair<Process, std::string>> kept;
-    uint64_t more = 0;  // uses by others that there was no room for
+    DistinctCount more;  // others, whose names had no room
     void Add(Process process, std::string_view name);
-    bool more_than_one() const { return kept.size() > 1; }
+    uint64_t count() const { return kept.size() + more.Estimate(); }
     std::string Names() const;  // "cc1plus as (and more)"
   };
 
