@@ -236,6 +236,38 @@ def check_counted_of_a_part_of_the_time(w):
         same((found, said), expected, f"{begin} {end}")
 
 
+def check_files_that_several_processes_wrote(w):
+    """A process that gets another name, by prctl(2) or exec(2), is still one;
+    one pid on two machines is two. The question counts the same."""
+    s = Script()
+    def write(path, ino, pid, comm):
+        s.op("write", pid, comm, path, ino=ino, fh=pid, off=0, len=4, res=4)
+    for name in ("before", "after"):
+        write("/renamed", 10, 1, name)
+    for pid, name in ((2, "sh"), (3, "sh"), (3, "cat")):
+        write("/log", 11, pid, name)
+    for pid in range(100, 112):
+        write("/many", 12, pid, "job")
+    path = os.path.join(w.folder, "several.db")
+    trace = w.trace(s)
+    w.run("tracefs-dump", "--format", "sqlite", "-o", path, trace)
+    with sqlite3.connect(path) as db:
+        told = {name: (writers, size) for name, writers, size in
+                db.execute("SELECT * FROM double_writes")}
+    same(told, {"/log": (2, 12), "/many": (12, 48)})
+    (rows,) = w.tables("double-writes", trace)
+    same({r["path"]: (r["times"] + 1, r["written"]) for r in rows}, told)
+    others = Script()
+    others.other("host", name="far")
+    others.op("write", 1, "before", "/renamed", ino=20, fh=1, off=0, len=4, res=4)
+    os.unlink(path)
+    w.run("tracefs-dump", "--format", "sqlite", "-o", path, trace,
+          w.trace(others))
+    with sqlite3.connect(path) as db:
+        same(dict(db.execute("SELECT path, writers FROM double_writes")),
+             {"/log": 2, "/many": 12, "/renamed": 2})
+
+
 def check_means_without_durations(w):
     """Operations that tell no duration take no part in means and quantiles."""
     s = Script()

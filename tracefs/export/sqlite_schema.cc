@@ -91,7 +91,8 @@ CREATE TABLE meta (trace TEXT, key TEXT, value TEXT) STRICT;
 // Operations that were about to run are in none of them: they are told again.
 // `runs` has what each of the others read and wrote; `file_uses` the same by
 // file, where a copy counts with its source, and what it wrote is of its
-// destination (tally/transfer.h).
+// destination (tally/transfer.h). A process has a row for each name that it
+// had.
 const char* const kSqliteViews = R"sql(
 CREATE VIEW runs AS
   SELECT *, CASE WHEN op IN ('read', 'copy_file_range') AND result > 0
@@ -133,9 +134,11 @@ CREATE VIEW errors AS
 CREATE VIEW slowest AS
   SELECT * FROM operations WHERE NOT before ORDER BY latency DESC;
 CREATE VIEW double_writes AS
-  SELECT p.path AS path, count(DISTINCT u.process) AS writers,
+  SELECT p.path AS path, count(DISTINCT coalesce(c.host, '') || ' ' ||
+      coalesce(c.cpid, c.cname)) AS writers,
     sum(u.bytes_written) AS bytes_written
   FROM file_uses u JOIN paths p ON u.file = p.id
+    LEFT JOIN processes c ON u.process = c.id
   WHERE u.bytes_written > 0
   GROUP BY p.path HAVING writers > 1 ORDER BY writers DESC;
 )sql";
