@@ -807,6 +807,34 @@ def check_under(w):
     same(counts("under(cname = gcc) AND inferred = 0"), {"gcc": 2, "cc1": 3})
 
 
+def check_diff_of_several_runs(w):
+    """What a run lacks counts as 0 in sums; a mean or a percentile is that of
+    the runs that have one."""
+    def run(*durations):
+        s = Script()
+        s.op("write", 1, "a", "/x", ino=1, fh=1, off=0, len=8, res=8, dur=5000)
+        for ns in durations:
+            s.op("fsync", 1, "a", "/x", ino=1, fh=1, dur=ns)
+        return w.trace(s)
+    with_one, without = run(2_870_000), run()
+    both, again = ",".join([with_one, without]), ",".join([with_one] * 2)
+
+    def fsync(a, b):
+        (table,) = json.loads(w.run("tracefs-report", "diff", a, b, "--format",
+                                    "json"))["tables"]
+        (row,) = (r for r in table["rows"] if r["op"] == "fsync")
+        return row
+    row = fsync(both, again)
+    for name in ("mean", "p99"):
+        same((row[f"{name}_a_ns"], row[f"{name}_b_ns"]), (2_870_000,) * 2, name)
+    # Half of one, rounded.
+    same((row["time_a_ns"], row["time_b_ns"], row["count_a"], row["count_b"]),
+         (1_435_000, 2_870_000, 1, 1))
+    row = fsync(",".join([run(1000, 3000), run(4000)]), without)
+    same((row["mean_a_ns"], row.get("mean_b_ns"), row["verdict"]),
+         (3000, None, "gone"))
+
+
 def check_pauses(w):
     """Every fourth operation comes late; each process thinks for its own time."""
     s = Script()

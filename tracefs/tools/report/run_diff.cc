@@ -25,10 +25,11 @@ struct Side {
   std::vector<query::Table> runs;
 };
 
-// One key: its values in each trace of both sides; those it is not in are 0.
+// One key: its values in each trace of both sides, where it has them.
 struct Compared {
+  using Run = std::vector<std::optional<uint64_t>>;
   query::Row key;
-  std::array<std::vector<std::vector<uint64_t>>, 2> values;  // side, run, value
+  std::array<std::vector<Run>, 2> values;
   std::array<bool, 2> there{};
 };
 
@@ -117,14 +118,28 @@ class Differ {
     return {};
   }
 
-  // Of one value in all runs of a side.
+  // Of one value in all runs of a side; of a sum nothing is 0.
   static std::vector<double> Runs(const Compared& compared, size_t side,
                                   size_t value) {
     std::vector<double> values;
-    for (const std::vector<uint64_t>& run : compared.values[side]) {
-      values.push_back(static_cast<double>(run[value]));
+    for (const Compared::Run& run : compared.values[side]) {
+      values.push_back(static_cast<double>(run[value].value_or(0)));
     }
     return values;
+  }
+
+  // A mean or a percentile is that of the runs that have one.
+  static query::Value MeanOf(const Compared& compared, size_t side,
+                             size_t value, bool adds) {
+    if (!compared.there[side]) return {};
+    std::vector<double> values;
+    for (const Compared::Run& run : compared.values[side]) {
+      if (!adds && !run[value]) continue;
+      values.push_back(static_cast<double>(run[value].value_or(0)));
+    }
+    if (values.empty()) return {};
+    return query::Value::Number(
+        static_cast<uint64_t>(std::llround(Mean(values))));
   }
 
   // Each with its size, so that none runs into the next.
@@ -150,12 +165,13 @@ class Differ {
             compared.key = key;
             for (size_t s = 0; s < 2; ++s) {
               compared.values[s].assign(sides_[s].runs.size(),
-                                        std::vector<uint64_t>(values));
+                                        Compared::Run(values));
             }
           }
           compared.there[side] = true;
           for (size_t i = 0; i < values; ++i) {
-            compared.values[side][run][i] = row[keys + i].number;
+            const query::Value& value = row[keys + i];
+            if (value.present) compared.values[side][run][i] = value.number;
           }
         }
       }
@@ -212,6 +228,7 @@ class Differ {
 
   query::Row RowOf(const Compared& compared, const query::Difference& d,
                    size_t time) const {
+    const query::Table& first = sides_[0].runs.front();
     query::Row row = compared.key;
     row.push_back(query::Value::Text(!d.in_a           ? "new"
                                      : !d.in_b         ? "gone"
@@ -224,10 +241,8 @@ class Differ {
     }
     for (size_t i = 0; i < compared.values[0].front().size(); ++i) {
       for (size_t side = 0; side < 2; ++side) {
-        row.push_back(compared.there[side]
-                          ? query::Value::Number(static_cast<uint64_t>(
-                                std::llround(Mean(Runs(compared, side, i)))))
-                          : query::Value());
+        row.push_back(MeanOf(compared, side, i,
+                             first.columns[compared.key.size() + i].adds));
       }
     }
     query::Value change;
