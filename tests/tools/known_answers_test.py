@@ -835,6 +835,23 @@ def check_diff_of_several_runs(w):
          (3000, None, "gone"))
 
 
+def check_plots_keep_nothing_and_0_apart(w):
+    """Rows of a plot are those of the table of the same key."""
+    s = Script()
+    for i in range(3):
+        s.op("open", 1, "a", "/x", ino=1, fh=1, **({"flags": 0} if i == 0 else {}))
+    s.op("open", 1, "a", "/x", ino=1, fh=1, flags=1)
+    trace = w.trace(s)
+
+    def rows(*words):
+        return sorted((str(r.get("flags")), r.get("count", r.get("sum")))
+                      for r in map(json.loads, w.run(
+                          "tracefs-dump", "--by", "flags", *words, "--format",
+                          "jsonl", trace).splitlines()))
+    same(len(rows()), 3)
+    same(rows("--plot", "count", "--every", "10s"), rows())
+
+
 def check_pauses(w):
     """Every fourth operation comes late; each process thinks for its own time."""
     s = Script()

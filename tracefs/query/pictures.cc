@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace tracefs::query {
@@ -120,12 +121,14 @@ Result<Table> PlotTable(const Table& periods, const std::string& value,
     uint64_t sum = 0;
     Row key;
   };
-  std::map<std::vector<std::pair<uint64_t, std::string>>, Line> lines;
+  // Nothing is no 0, and no text without a letter.
+  using Part = std::tuple<bool, uint64_t, std::string>;
+  std::map<std::vector<Part>, Line> lines;
   for (const Row& row : periods.rows) {
     if (!row[0].present) continue;
-    std::vector<std::pair<uint64_t, std::string>> name;
+    std::vector<Part> name;
     for (size_t k = 1; k < keys; ++k) {
-      name.emplace_back(row[k].number, row[k].text);
+      name.emplace_back(row[k].present, row[k].number, row[k].text);
     }
     Line& line = lines[name];
     if (line.values.empty()) {
