@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -42,6 +43,10 @@ uint64_t EndOf(uint64_t offset, uint64_t bytes) {
 }
 
 }  // namespace
+
+bool Exchanges(const FileStep& step) {
+  return step.op == Op::rename_ && (step.flags & RENAME_EXCHANGE) != 0;
+}
 
 AccessPair AccessOf(const FileStep& step) {
   if (step.error != 0) return {AccessOfFailure(step), kNoAccess};
@@ -84,6 +89,12 @@ AccessPair AccessOf(const FileStep& step) {
     case Op::rmdir_:
       return {kRemove | kFolder, kNoAccess};
     case Op::rename_:
+      if (Exchanges(step)) {
+        // Both stay, and each has what was the other one's.
+        const auto both = static_cast<uint16_t>(
+            kExchange | (folder != 0 ? kFolder : kRead | kWrite));
+        return {both, both};
+      }
       if (folder != 0) return {kRemove | kFolder, kCreate | kFolder};
       return {kRead | kRemove, kWrite | kCreate};
     case Op::link_:

@@ -21,6 +21,7 @@ enum Access : uint16_t {
   kChange = 128,  // its attributes were changed
   kRun = 256,     // read in order to be run
   kFolder = 512,  // it is a directory
+  kExchange = 1024,  // it changed places with another one
 };
 
 struct AccessPair {
@@ -28,6 +29,9 @@ struct AccessPair {
   uint16_t path2 = 0;
 };
 AccessPair AccessOf(const FileStep& step);
+
+// Whether a rename gives each of two names what the other one had.
+bool Exchanges(const FileStep& step);
 
 // How large the files are after a successful step, as far as it says: what is
 // written is at least as large as the end of what was written.

@@ -83,17 +83,22 @@ void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
 void GraphBuilder::Did(const Process& process, const FileStep& step) {
   const StepPaths paths = step_paths_.Of(step);
   collector_.Add(process.now.id, step, paths);
+  const uint16_t exchanges = Exchanges(step) ? kExchange : kNoAccess;
   facts_.Note(step, paths, [&](PathId from, PathId to) {
     // What is in a directory that is moved comes from the old name of each.
     if (from >= writes_.size() || writes_[from].process == kNobody) return;
-    collector_.Add(process.now.id, from, kRead | kRemove, step.time_ns);
-    collector_.Add(process.now.id, to, kWrite | kCreate, step.time_ns);
+    collector_.Add(process.now.id, from, kRead | kRemove | exchanges,
+                   step.time_ns);
+    collector_.Add(process.now.id, to, kWrite | kCreate | exchanges,
+                   step.time_ns);
   });
   if (step.error != 0) return;
   const AccessPair access = AccessOf(step);
   constexpr uint16_t kMatters = kWrite | kRemove;
   if (paths.path != PathTable::kNone && (access.path & kMatters) != 0) {
-    NoteWrite(process, step, paths.path, access.path, step.inode);
+    // What an exchange puts there is the other file.
+    NoteWrite(process, step, paths.path, access.path,
+              exchanges == 0 ? step.inode : 0);
   }
   if (paths.path2 == PathTable::kNone) return;
   if ((access.path2 & kMatters) != 0) {

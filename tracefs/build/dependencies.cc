@@ -56,12 +56,13 @@ void ForEachUse(const BuildGraph& graph, const DependencyFinder::Group& group,
   for (const ProcessId member : graph.Subtree(group.root)) of_process(member);
 }
 
-// Sorted: most groups write one file or two.
+// Sorted: most groups write one file or two. What an exchange put there was
+// made before.
 std::vector<PathId> WrittenBy(const BuildGraph& graph,
                               const DependencyFinder::Group& group) {
   std::vector<PathId> written;
   ForEachUse(graph, group, [&](const FileUse& use) {
-    if (use.Writes()) written.push_back(use.path);
+    if (use.Writes() && !use.Has(kExchange)) written.push_back(use.path);
   });
   std::sort(written.begin(), written.end());
   return written;
@@ -157,8 +158,8 @@ bool DependencyFinder::HasInput(const Group& group) const {
   const std::vector<PathId> written = WrittenBy(graph_, group);
   bool found = false;
   ForEachUse(graph_, group, [&](const FileUse& use) {
-    found = found || (use.open_mode == 0 && !use.Has(kRun) &&
-                      !IsAmong(written, use.path));
+    const bool reads = use.open_mode == 0 || use.Has(kExchange);
+    found = found || (reads && !use.Has(kRun) && !IsAmong(written, use.path));
   });
   return found;
 }

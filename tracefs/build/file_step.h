@@ -21,7 +21,7 @@ struct FileStep {
   Op op{};
   bool inferred = false;  // the caller is the process that opened the file
   uint32_t error = 0;     // an errno; 0 = done
-  uint32_t flags = 0;     // of open, create, tmpfile
+  uint32_t flags = 0;     // of open, create, tmpfile, rename
   std::string_view path;
   std::string_view path2;   // of rename, link and copies; of a copy in an older
                             // trace empty (StepPathFinder)

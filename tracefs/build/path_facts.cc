@@ -37,8 +37,13 @@ void FactsTable::Note(const FileStep& step, const StepPaths& ids,
   const uint16_t bits = two ? access.path2 : access.path;
   if ((access.path & kRemove) != 0) At(ids.path).gone = true;
   if (bits == kNoAccess || (!two && (bits & kRemove) != 0)) return;
-  if (step.op == Op::rename_ && paths_.FirstIn(ids.path) != PathTable::kNone) {
-    MoveFolder(ids, moved);
+  const bool exchange = two && Exchanges(step);
+  if (step.op == Op::rename_) MoveFolder(ids, exchange, moved);
+  if (exchange) {
+    // Of the other one the step says nothing.
+    PathFacts& mine = At(ids.path);
+    std::swap(mine, At(ids.path2));
+    mine.gone = false;
   }
   const bool copies = HasTwoFiles(step.op);
   PathFacts& facts = At(two && !copies ? ids.path2 : ids.path);
@@ -59,26 +64,38 @@ void FactsTable::Note(const FileStep& step, const StepPaths& ids,
   written.size = std::max(written.size, sizes.path2);
 }
 
-void FactsTable::MoveFolder(const StepPaths& ids,
+// What lies in a directory, each behind what it lies in.
+void FactsTable::AddFolder(PathId from, PathId to, std::vector<Moved>* all) {
+  const auto add = [&](PathId folder, size_t in) {
+    for (PathId child = paths_.FirstIn(folder); child != PathTable::kNone;
+         child = paths_.NextIn(child)) {
+      if (!At(child).gone) all->push_back({child, to, in, At(child)});
+    }
+  };
+  size_t at = all->size();
+  add(from, SIZE_MAX);
+  for (; at < all->size(); ++at) add((*all)[at].from, at);
+}
+
+void FactsTable::MoveFolder(const StepPaths& ids, bool exchange,
                             const std::function<void(PathId, PathId)>& moved) {
   // Into itself it cannot be moved, whatever a trace says.
-  if (paths_.IsBelow(ids.path2, ids.path)) return;
-  std::vector<std::pair<PathId, PathId>> left = {{ids.path, ids.path2}};
-  while (!left.empty()) {
-    const auto [from, to] = left.back();
-    left.pop_back();
-    for (PathId child = paths_.FirstIn(from); child != PathTable::kNone;
-         child = paths_.NextIn(child)) {
-      if (At(child).gone) continue;
-      const PathId target =
-          paths_.InternBelow(to, std::string(paths_.Name(child)));
-      At(target) = PathFacts(At(child));
-      At(child).gone = true;
-      moved(child, target);
-      if (paths_.FirstIn(child) != PathTable::kNone) {
-        left.emplace_back(child, target);
-      }
-    }
+  if (ids.path2 == PathTable::kNone || paths_.IsBelow(ids.path2, ids.path) ||
+      (exchange && paths_.IsBelow(ids.path, ids.path2))) {
+    return;
+  }
+  // All of it before anything has a new name.
+  std::vector<Moved> all;
+  AddFolder(ids.path, ids.path2, &all);
+  if (exchange) AddFolder(ids.path2, ids.path, &all);
+  for (Moved& one : all) {
+    one.to = paths_.InternBelow(one.in == SIZE_MAX ? one.to : all[one.in].to,
+                                std::string(paths_.Name(one.from)));
+    At(one.from).gone = true;
+  }
+  for (const Moved& one : all) {
+    At(one.to) = one.facts;
+    moved(one.from, one.to);
   }
 }
 

@@ -32,7 +32,14 @@ class FactsTable {
 
  private:
   PathFacts& At(PathId path);
-  void MoveFolder(const StepPaths& ids,
+  struct Moved {
+    PathId from;
+    PathId to;
+    size_t in;  // which of them it lies in; SIZE_MAX: what is renamed itself
+    PathFacts facts;
+  };
+  void AddFolder(PathId from, PathId to, std::vector<Moved>* all);
+  void MoveFolder(const StepPaths& ids, bool exchange,
                   const std::function<void(PathId, PathId)>& moved);
 
   PathTable& paths_;

@@ -10,6 +10,12 @@ void Note(uint64_t time_ns, uint64_t* first) {
   if (*first == 0 || time_ns < *first) *first = time_ns;
 }
 
+// As of an open that does the same.
+uint8_t ModeOf(uint16_t access) {
+  if ((access & kWrite) == 0) return 0;
+  return (access & kRead) == 0 ? 1 : 2;
+}
+
 // The mode of all opens of a file: what differs is both.
 void AddMode(uint8_t mode, Use* use) {
   if (use->open_mode == Use::kNotOpened) {
@@ -71,7 +77,7 @@ void UseCollector::Add(ExecutionId execution, const FileStep& step,
     } else if ((access.path & (kRead | kWrite)) != 0) {
       // Reads, writes and copies count where the open was not recorded.
       if (CountsAsOpen(step.op) || use.open_mode == Use::kNotOpened) {
-        AddMode((access.path & kWrite) != 0 ? 1 : 0, &use);
+        AddMode(ModeOf(access.path), &use);
       }
     }
   }
@@ -84,7 +90,9 @@ void UseCollector::Add(ExecutionId execution, const FileStep& step,
     const bool opens =
         CountsAsOpen(step.op) || use.open_mode == Use::kNotOpened;
     use.opened |= CountsAsOpen(step.op);
-    if ((access.path2 & kFolder) == 0 && opens) AddMode(1, &use);
+    if ((access.path2 & kFolder) == 0 && opens) {
+      AddMode(ModeOf(access.path2), &use);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
 
 #include <algorithm>
 #include <set>
@@ -380,6 +381,111 @@ TEST(DependenciesTest, FilesInAMovedDirectoryKeepTheirOrigin) {
   EXPECT_THAT(Ask(graph, Flow(), "out/x/a.o").files,
               ElementsAre("a.c", "tmp/x/a.o"));
   EXPECT_TRUE(graph.Facts(graph.paths().Find("/src/tmp/x/a.o")).gone);
+}
+
+FileStep Exchange(Scene& scene, uint32_t pid, std::string_view one,
+                  std::string_view other, uint32_t mode) {
+  FileStep step = scene.Step(pid, Op::rename_, one);
+  step.path2 = other;
+  step.flags = RENAME_EXCHANGE;
+  step.mode = mode;
+  return step;
+}
+
+TEST(DependenciesTest, NamesThatAreExchangedHaveWhatTheOtherOneHad) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/cc old.c");
+  scene.Open(2, "/src/old.c");
+  scene.Create(2, "/src/out");
+  scene.Run(1, 3, "/bin/cat in");
+  scene.Open(3, "/src/in");
+  scene.Create(3, "/src/tmp");
+  scene.Run(1, 4, "/usr/bin/exch tmp out");
+  scene.Take(Exchange(scene, 4, "/src/tmp", "/src/out", S_IFREG | 0644));
+  scene.Run(1, 5, "/bin/cat tmp");
+  scene.Open(5, "/src/tmp");
+  scene.Create(5, "/src/oldcopy");
+  scene.Run(1, 6, "/bin/cat out");
+  scene.Open(6, "/src/out");
+  scene.Create(6, "/src/newcopy");
+  const BuildGraph graph = builder.Finish();
+  for (const Closure closure : {Closure::kFlow, Closure::kBoth}) {
+    DependencyOptions options;
+    options.closure = closure;
+    for (const char* copy : {"oldcopy", "newcopy"}) {
+      const Answer answer = Ask(graph, options, copy);
+      EXPECT_THAT(answer.files, ElementsAre("in", "old.c", "out", "tmp"));
+      EXPECT_THAT(answer.all.no_inputs, IsEmpty());
+    }
+  }
+  for (const char* name : {"/src/tmp", "/src/out"}) {
+    EXPECT_FALSE(graph.Facts(graph.paths().Find(name)).gone) << name;
+  }
+}
+
+// One command makes the file and puts it in the place of what was there.
+TEST(DependenciesTest, WhatAJobGetsByAnExchangeIsNotItsOwn) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/cc old.c");
+  scene.Open(2, "/src/old.c");
+  scene.Create(2, "/src/out");
+  scene.Run(1, 3, "/bin/sh swap.sh");
+  scene.Run(3, 4, "/bin/cat in");
+  scene.Open(4, "/src/in");
+  scene.Create(4, "/src/tmp");
+  scene.Run(3, 5, "/usr/bin/exch tmp out");
+  scene.Take(Exchange(scene, 5, "/src/tmp", "/src/out", S_IFREG | 0644));
+  scene.Run(3, 6, "/bin/cat tmp");
+  scene.Open(6, "/src/tmp");
+  scene.Create(6, "/src/oldcopy");
+  const BuildGraph graph = builder.Finish();
+  DependencyOptions options;
+  options.closure = Closure::kTree;
+  EXPECT_THAT(Ask(graph, options, "oldcopy").files,
+              ::testing::IsSupersetOf({"in", "old.c", "out"}));
+}
+
+TEST(DependenciesTest, FilesInExchangedDirectoriesComeFromTheOtherOne) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/cc");
+  scene.Open(2, "/src/a.c");
+  scene.Create(2, "/src/one/x/both");
+  scene.Create(2, "/src/one/a");
+  scene.Run(1, 3, "/usr/bin/cc");
+  scene.Open(3, "/src/b.c");
+  scene.Create(3, "/src/two/x/both");
+  scene.Create(3, "/src/two/b");
+  scene.Run(1, 4, "/usr/bin/exch one two");
+  scene.Take(Exchange(scene, 4, "/src/one", "/src/two", S_IFDIR | 0755));
+  const BuildGraph graph = builder.Finish();
+  const auto files = [&](const char* of) {
+    return Ask(graph, Flow(), of).files;
+  };
+  EXPECT_THAT(files("two/a"), ::testing::IsSupersetOf({"a.c", "one/a"}));
+  EXPECT_THAT(files("one/b"), ::testing::IsSupersetOf({"b.c", "two/b"}));
+  EXPECT_THAT(files("one/x/both"),
+              ::testing::IsSupersetOf({"b.c", "two/x/both"}));
+  EXPECT_THAT(files("two/x/both"),
+              ::testing::IsSupersetOf({"a.c", "one/x/both"}));
+  for (const auto& [name, gone] :
+       std::vector<std::pair<std::string, bool>>{{"one", false},
+                                                 {"two", false},
+                                                 {"one/x/both", false},
+                                                 {"two/x/both", false},
+                                                 {"one/a", true},
+                                                 {"two/b", true},
+                                                 {"two/a", false},
+                                                 {"one/b", false}}) {
+    const PathId path = graph.paths().Find("/src/" + name);
+    ASSERT_NE(path, PathTable::kNone) << name;
+    EXPECT_EQ(graph.Facts(path).gone, gone) << name;
+  }
 }
 
 // A log that every command of a long build appends to.
