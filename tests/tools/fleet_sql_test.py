@@ -17,6 +17,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
 import duckdb  # noqa: E402
 from command_checks import Commands, Skip, expect, expect_equal, run_checks  # noqa: E402
+from scripted_trace import Script  # noqa: E402
 
 HOSTS = 50
 
@@ -25,6 +26,7 @@ class World(Commands):
     def __init__(self, args, folder):
         super().__init__(args.bin, folder)
         self.make = args.make_workload_trace
+        self.script_maker = args.make_scripted_trace
         self.npm = args.npm
 
     def trace(self, name, operations, seed, host, day=0):
@@ -169,6 +171,66 @@ def check_summary(world):
             expect_equal(int(have[column]), int(facts[what]), what)
 
 
+def check_files_without_a_name_and_exchanged_ones(world):
+    """O_TMPFILE with a link and without; two files that change places."""
+    s = Script()
+    def made(word, ino, path, link=None):
+        s.op(word, 1, "a", path, ino=ino, fh=ino)
+        named = "" if word == "tmpfile" else path
+        s.op("write", 1, "a", named, ino=ino, fh=ino, off=0, len=5, res=5)
+        if link:
+            s.op("link", 1, "a", named, path2=link, ino=ino)
+        s.op("release", 1, "a", link or named, ino=ino, fh=ino)
+    s.op("mkdir", 1, "a", "/d", ino=5, mode=0o40755)
+    made("tmpfile", 10, "/d", "/d/f")
+    made("tmpfile", 11, "/d")
+    made("tmpfile", 11, "/d")  # the same number again
+    s.op("tmpfile", 1, "a", "/d", ino=12, fh=12)  # still open
+    s.op("unlink", 1, "a", "/d/f", ino=10, nlink=1)
+    made("create", 20, "/d/one")
+    made("create", 21, "/d/two")
+    s.op("rename", 1, "a", "/d/one", path2="/d/two", ino=20, flags=2,
+         mode=0o100644)
+    s.op("read", 2, "b", "/d/one", ino=21, fh=21, off=0, len=5, res=5)
+    trace = s.make(world.script_maker, os.path.join(world.folder, "odd.trace"))
+    folder = world.parquet("odd", trace)
+    for words in (["lifetimes"], ["churn"], ["double-writes"], ["sharing"],
+                  ["who", "/d"], ["who", "/d/f"], ["who", "/d/two"]):
+        own, sql = (ask(of, *words, "--top", "all") for ask, of in
+                    ((world.own, [trace]), (world.sql, folder)))
+        title = words[0]
+        if title == "sharing":
+            for row in own[title]:
+                row.pop("readers"), row.pop("writers")
+        if sql[title] or own[title]:
+            compare(sql[title], own[title], " ".join(words))
+    (lives,) = world.own([trace], "lifetimes")["lifetimes"]
+    expect_equal([lives[c] for c in ("created", "removed", "replaced")],
+                 [6, 3, 0])
+
+
+def check_closes_beside_removals(world):
+    """A close that begins while the removal runs was before it."""
+    s = Script()
+    for ino, replaced, at in ((10, False, 400), (11, False, 1500),
+                              (12, True, 400), (13, True, 1500)):
+        s.op("create", 1, "a", f"/{ino}", ino=ino, fh=ino)
+        if replaced:
+            s.op("create", 1, "a", "/new", ino=ino + 10)
+            s.op("rename", 1, "a", "/new", path2=f"/{ino}", ino=ino + 10,
+                 mode=0o100644, dur=1000, gap=at - 1000)
+        else:
+            s.op("unlink", 1, "a", f"/{ino}", ino=ino, nlink=1, dur=1000,
+                 gap=at - 1000)
+        s.op("release", 1, "a", f"/{ino}", ino=ino, fh=ino)
+    trace = s.make(world.script_maker, os.path.join(world.folder, "closes.trace"))
+    own = world.own([trace], "lifetimes")["lifetimes"]
+    compare(world.sql(world.parquet("closes", trace), "lifetimes")["lifetimes"],
+            own, "lifetimes")
+    expect_equal([own[0][c] for c in ("created", "removed", "replaced",
+                                      "removed_open")], [6, 2, 2, 2])
+
+
 def check_who(world):
     for trace, folder in small_world(world).items():
         path = "/shared" if trace == world.real else "/d3/f3.h"
@@ -298,7 +360,9 @@ def check_refusals(world):
     expect("'/srv/o''clock/host=" in told, told[:300])
 
 
-CHECKS = (check_questions, check_summary, check_who, check_diff, check_filters,
+CHECKS = (check_questions, check_summary,
+          check_files_without_a_name_and_exchanged_ones,
+          check_closes_beside_removals, check_who, check_diff, check_filters,
           check_fifty_hosts, check_schema, check_refusals)
 
 
@@ -307,6 +371,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--npm", default="")
     parser.add_argument("--make-workload-trace", required=True)
+    parser.add_argument("--make-scripted-trace", required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tracefs-sql-") as folder:
         world = World(args, folder)

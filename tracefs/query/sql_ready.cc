@@ -140,27 +140,37 @@ HAVING count(CASE WHEN last_end > "time" THEN 1 END) > 0)",
 
 // A file from its creation, or its first use, to its end: told by its inode,
 // whose number is free again when its last name is gone. A name that another
-// file is moved to belongs to the one that was last seen under it.
+// file is moved to belongs to the one that was last seen under it. The path of
+// a tmpfile is its directory: it has no name before a link, and without one
+// ends with its last release.
 constexpr std::string_view kLives =
     R"(WITH names AS (
-  SELECT host, use_path AS path, "time", did AS op, use_inode AS inode, cname,
+  SELECT host, use_path AS path, "time",
+         "time" + coalesce(CAST(latency AS BIGINT), 0) AS run_by,
+         did AS op, use_inode AS inode, cname,
          CASE WHEN did IN ('unlink', 'rename') THEN NULL ELSE use_inode
          END AS holds
   FROM {uses}
   WHERE errno IS NULL AND use_path IS NOT NULL
-    AND did IN ('create', 'mknod', 'tmpfile', 'symlink', 'open', 'read',
-                'write', 'release', 'unlink', 'rename', 'link')
+    AND did IN ('create', 'mknod', 'symlink', 'open', 'read', 'write',
+                'release', 'unlink', 'rename', 'link')
   UNION ALL
-  SELECT host, path2, "time", 'arrival', inode, cname, inode
+  SELECT host, path2, "time",
+         "time" + coalesce(CAST(latency AS BIGINT), 0), 'arrival', inode,
+         cname, inode
   FROM {runs}
-  WHERE errno IS NULL AND path2 <> path AND op IN ('rename', 'link')),
+  WHERE errno IS NULL AND path2 <> path AND op IN ('rename', 'link')
+    AND (op = 'link' OR coalesce(flags, 0) & 2 = 0)),  -- RENAME_EXCHANGE
 held AS (
   SELECT *, lag(holds) OVER (PARTITION BY host, path ORDER BY "time") AS held
   FROM names),
 uses AS (
-  SELECT host, use_inode AS inode, "time", cname, coalesce(cpid, 0) AS cpid,
-         fh, use_bytes AS moved,
-         CASE WHEN op = 'rename' THEN path2 ELSE use_path END AS path,
+  SELECT host, use_inode AS inode, "time",
+         "time" + coalesce(CAST(latency AS BIGINT), 0) AS run_by,
+         cname, coalesce(cpid, 0) AS cpid, fh, use_bytes AS moved,
+         CASE WHEN op = 'rename' THEN path2
+              WHEN op = 'link' THEN coalesce(use_path, path2)
+              ELSE use_path END AS path,
          CASE WHEN op = 'unlink' THEN 'removed' ELSE did END AS op
   FROM {uses}
   WHERE errno IS NULL AND use_inode IS NOT NULL
@@ -168,7 +178,7 @@ uses AS (
                  'write', 'release', 'rename', 'link')
          OR (op = 'unlink' AND coalesce(nlink, 1) <= 1))
   UNION ALL
-  SELECT host, held, "time", cname, 0, NULL, NULL, path, 'replaced'
+  SELECT host, held, "time", run_by, cname, 0, NULL, NULL, path, 'replaced'
   FROM held
   WHERE op = 'arrival' AND held IS NOT NULL AND held <> inode),
 numbered AS (
@@ -176,7 +186,16 @@ numbered AS (
          coalesce(sum(CASE WHEN op IN ('removed', 'replaced') THEN 1 ELSE 0
                       END) OVER (
            PARTITION BY host, inode ORDER BY "time"
-           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS life
+           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) +
+         sum(CASE WHEN op = 'tmpfile' THEN 1 ELSE 0 END) OVER (
+           PARTITION BY host, inode ORDER BY "time"
+           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) -
+         -- the kernel tells of a close after it
+         CASE WHEN op = 'release' AND "time" < max(
+                CASE WHEN op IN ('removed', 'replaced') THEN run_by END) OVER (
+                  PARTITION BY host, inode ORDER BY "time"
+                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+              THEN 1 ELSE 0 END AS life
   FROM uses),
 steps AS (
   SELECT *,
@@ -191,11 +210,19 @@ lives AS (
                                            'symlink') THEN 1 ELSE 0 END)
            AS created,
          max(CASE WHEN step = 1 THEN cname END) AS maker,
-         max(CASE WHEN step = 1 THEN path END) AS born_path,
-         max(CASE WHEN back = 1 THEN path END) AS path,
+         coalesce(max(CASE WHEN step = 1 AND op <> 'tmpfile' THEN path END),
+                  max(CASE WHEN op = 'link' THEN path END)) AS born_path,
+         max(CASE WHEN op = 'tmpfile' THEN path END) AS born_in,
+         max(CASE WHEN back = 1 AND op <> 'tmpfile' THEN path END) AS path,
          min("time") AS born,
-         max(CASE WHEN op IN ('removed', 'replaced') THEN op END) AS ended,
-         max("time") AS end_time,
+         CASE WHEN max(CASE WHEN op = 'tmpfile' THEN 1
+                            WHEN op = 'link' THEN 2 ELSE 0 END) = 1
+                AND max(CASE WHEN back = 1 AND op = 'release' THEN 1 END) = 1
+              THEN 'removed'
+              ELSE max(CASE WHEN op IN ('removed', 'replaced') THEN op END)
+         END AS ended,
+         coalesce(max(CASE WHEN op IN ('removed', 'replaced') THEN "time" END),
+                  max("time")) AS end_time,
          count(CASE WHEN op = 'read' THEN 1 END) AS reads,
          coalesce(sum(CASE WHEN op = 'read' THEN moved END), 0) AS bytes_read,
          coalesce(sum(CASE WHEN op = 'write' THEN moved END), 0)
@@ -229,8 +256,9 @@ WHERE created = 1
 GROUP BY 1)",
     .sort = "created"}};
 
-constexpr std::array kChurn = {SqlTable{
-    .select = R"({lives}SELECT CASE WHEN born_path NOT LIKE '/%/%' THEN '/'
+constexpr std::array kChurn = {
+    SqlTable{.select = R"({lives}SELECT CASE WHEN born_path IS NULL THEN born_in
+            WHEN born_path NOT LIKE '/%/%' THEN '/'
             ELSE regexp_extract(born_path, '^(.*)/[^/]*$', 1) END AS dir,
        maker AS cname, count(*) AS created,
        count(ended) AS gone,
@@ -243,7 +271,7 @@ constexpr std::array kChurn = {SqlTable{
 FROM lives
 WHERE created = 1
 GROUP BY 1, 2)",
-    .sort = "gone"}};
+             .sort = "gone"}};
 
 constexpr std::string_view kOrders =
     R"(, pairs AS (
@@ -297,7 +325,7 @@ GROUP BY host, path
 UNION ALL
 SELECT 'recreated', born_path, count(*) - 1, sum(bytes_written)
 FROM lives
-WHERE created = 1 AND bytes_written > 0
+WHERE created = 1 AND bytes_written > 0 AND born_path IS NOT NULL
 GROUP BY host, born_path
 HAVING count(*) > 1
 UNION ALL
@@ -328,19 +356,21 @@ constexpr std::string_view kUsed = R"(WITH numbered AS (
            PARTITION BY host, use_inode ORDER BY "time"
            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), 0) AS life,
          -- the second path of a copy is no other name of its first file
-         CASE WHEN op <> 'copy_file_range' THEN path2 END AS other_path
+         CASE WHEN op <> 'copy_file_range' THEN path2 END AS other_path,
+         -- that of a tmpfile is its directory
+         CASE WHEN op <> 'tmpfile' THEN use_path END AS own_path
   FROM {uses}),
 named AS (
   SELECT DISTINCT host, use_inode AS inode, life
   FROM numbered
-  WHERE (use_path = {path} OR other_path = {path}) AND errno IS NULL
+  WHERE (own_path = {path} OR other_path = {path}) AND errno IS NULL
     AND use_inode IS NOT NULL),
 used AS (
   SELECT n.*
   FROM numbered AS n
   LEFT JOIN named AS k
     ON n.host = k.host AND n.use_inode = k.inode AND n.life = k.life
-  WHERE n.use_path = {path} OR n.other_path = {path} OR k.inode IS NOT NULL)
+  WHERE n.own_path = {path} OR n.other_path = {path} OR k.inode IS NOT NULL)
 )";
 constexpr std::array kWho = {
     SqlTable{
