@@ -424,6 +424,15 @@ def check_files_with_several_names(w):
     s.op("unlink", 1, "p1", "/a", ino=10, nlink=2)
     s.op("unlink", 1, "p1", "/b", ino=10, nlink=1)
     same(answers(s)[1], 8192)
+    # An open with O_CREAT finds it by either name, known or not.
+    for told in ([("/b", {})], [("/c", {"nlink": 2})], []):
+        s = Script()
+        make_file(s, "/a", 10)
+        s.op("link", 1, "sh", "/a", path2="/b", ino=10)
+        for path, more in told:
+            s.op("create", 1, "sh", path, ino=10, fh=1, **more)
+            s.op("release", 1, "sh", path, ino=10, fh=1)
+        same([r["created"] for r in w.ask("lifetimes", s)[0]], [1], told)
     # The first of two goes; told with the number of links, and without.
     for told in ({"nlink": 2}, {}):
         s = Script()

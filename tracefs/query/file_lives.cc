@@ -165,11 +165,16 @@ void FileLives::TakeCreation(const Record& record, uint64_t inode,
   // A create that found the file there is an open.
   const bool may_open = record.event.op == Op::create_;
   const auto found = lives_.find(Find(inode, may_open ? path : ""));
-  // A number that is given again: its file has gone, maybe unseen.
+  // A number that is given again: its file has gone, maybe unseen. One that is
+  // new has one name.
+  const auto has_name = [&] {
+    return path.empty() || PathOf(found->first, found->second) == path ||
+           Find(0, path) == found->first ||
+           NumberOr0(record.event, Field::kNlink) > 1;
+  };
   const bool stale =
       found != lives_.end() && inode != 0 &&
-      (!may_open || found->second.end != FileLife::End::kNone ||
-       (!path.empty() && PathOf(found->first, found->second) != path));
+      (!may_open || found->second.end != FileLife::End::kNone || !has_name());
   const bool fresh = found == lives_.end() || stale;
   const Number before = stale ? found->first : kNone;
   // What is told of one without a name is its directory.
