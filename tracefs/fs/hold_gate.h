@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -35,6 +36,16 @@ bool IsHarmless(const T& argument) {
   return false;
 }
 
+// The path of the file that is changed, by the arguments of a handler.
+template <Op kOp, typename... Arguments>
+std::string ChangedPath(FileSystem& fs, const Arguments&... arguments) {
+  constexpr size_t kAt = kOp == Op::copy_file_range_ ? 3 : 0;
+  const auto node =
+      static_cast<fuse_ino_t>(std::get<kAt>(std::tie(arguments...)));
+  PathBuffer buffer;
+  return std::string(PathOf(fs, node, "", buffer));
+}
+
 // Makes a change wait, or refuses it, if its caller is held. False: it is not.
 template <Op kOp, typename Handler, typename... Arguments>
 bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
@@ -50,6 +61,8 @@ bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
     op.ReplyError(EPERM);
     return true;
   }
+  if constexpr (ChangesFiles(kOp))
+    who.path = ChangedPath<kOp>(fs, arguments...);
   const std::shared_ptr<HoldLot::Place> place =
       fs.holds().Enter(hold, std::move(who));
   if (place != nullptr &&

@@ -51,6 +51,7 @@ class HoldLot {
     uint32_t pid = 0;
     std::string comm = {};
     Op op{};
+    std::string path = {};  // of what it changes; empty: not known
     uint64_t since_ns = 0;  // monotonic
   };
   struct Held {

@@ -259,6 +259,7 @@ Json HeldJson(const HoldLot::Held& held, const ClockPair& clock) {
     waiting.push_back({{"pid", one.pid},
                        {"comm", Printable(one.comm)},
                        {"op", OpName(one.op)},
+                       {"path", Printable(one.path)},
                        {"since", clock.ToReal(one.since_ns)}});
   }
   Json json = {{"hold", held.number},

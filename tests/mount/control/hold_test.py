@@ -95,6 +95,7 @@ class Held:
         expect_equal(hold["pid"], process.pid, "who is held")
         expect_equal(hold["waiting"][0]["pid"], process.pid, "who waits")
         expect_equal(hold["waiting"][0]["op"], "write", "for what")
+        expect_equal(hold["waiting"][0]["path"], "/victim", "of which file")
         return hold["hold"]
 
     def innocent(self):
@@ -126,7 +127,7 @@ def decided(suite, transport):
         expect_equal(writer.poll(), None, "it waits")
         text = at.ctl("held")
         expect("too much" in text and f"process {writer.pid}" in text and
-               "waits: " in text, text)
+               "waits: " in text and ", write /victim, since" in text, text)
         at.ctl("release", str(hold), how)
         if how == "--go-on":
             # The rule may fire again when it has been calm: not within this.

@@ -354,8 +354,9 @@ Result<std::string> HeldText(std::string_view json) {
     for (const Json& k : hold.List("waiting")) {
       const Reader one(k);
       text += "    waits: process " + std::to_string(one.Number("pid")) + " (" +
-              one.Word("comm", "()") + "), " + one.Text("op") + ", since " +
-              LocalTime(one.Number("since")) + '\n';
+              one.Word("comm", "()") + "), " + one.Text("op") + ' ' +
+              one.Word("path") + ", since " + LocalTime(one.Number("since")) +
+              '\n';
     }
   }
   return text;
