@@ -16,8 +16,11 @@ bool IsWithin(ByteSpan part, ByteSpan whole) {
 
 class ChainPayloadDecoder final : public format::PayloadDecoder {
  public:
-  ChainPayloadDecoder(std::shared_ptr<const KeyRing> keys, ChainDecoder chain)
-      : keys_(std::move(keys)), chain_(std::move(chain)) {}
+  ChainPayloadDecoder(std::shared_ptr<const KeyRing> keys, NotesSink noted,
+                      ChainDecoder chain)
+      : keys_(std::move(keys)),
+        noted_(std::move(noted)),
+        chain_(std::move(chain)) {}
 
   Status Decode(const format::FrameHeader& header, ByteSpan payload,
                 std::vector<std::byte>* block) override {
@@ -26,12 +29,15 @@ class ChainPayloadDecoder final : public format::PayloadDecoder {
     Status status =
         chain_.Decode({.serial = header.serial, .sequence = header.sequence},
                       payload, &notes, &decoded);
-    if (status.ok()) block->assign(decoded.begin(), decoded.end());
+    if (!status.ok()) return status;
+    block->assign(decoded.begin(), decoded.end());
+    if (noted_) noted_(notes);
     return status;
   }
 
  private:
   const std::shared_ptr<const KeyRing> keys_;
+  const NotesSink noted_;
   ChainDecoder chain_;
 };
 
@@ -118,7 +124,9 @@ Status CheckChain(std::string_view file_name,
 }
 
 bool NeedsKey(std::string_view chain) {
-  const std::vector<ChainStage> stages = ParseChain(chain);
+  std::vector<ChainStage> stages = ParseChain(chain);
+  // The last stage is the driver, whatever its name.
+  if (!stages.empty()) stages.pop_back();
   return std::any_of(stages.begin(), stages.end(), [](const ChainStage& stage) {
     const OutputFilterRow* row = FindOutputFilter(stage.name);
     return row != nullptr && row->needs_key != nullptr && row->needs_key(stage);
@@ -171,14 +179,14 @@ Status ChainDecoder::Decode(const BlockId& id, ByteSpan payload,
 }
 
 format::PayloadDecoderFactory MakeDecoderFactory(
-    std::shared_ptr<const KeyRing> keys) {
-  return [keys](const format::Preamble& preamble)
+    std::shared_ptr<const KeyRing> keys, NotesSink noted) {
+  return [keys, noted](const format::Preamble& preamble)
              -> Result<std::unique_ptr<format::PayloadDecoder>> {
     Result<ChainDecoder> chain =
         ChainDecoder::Create(preamble.chain, keys.get());
     if (!chain.ok()) return chain.status();
     return std::unique_ptr<format::PayloadDecoder>(
-        std::make_unique<ChainPayloadDecoder>(keys, *std::move(chain)));
+        std::make_unique<ChainPayloadDecoder>(keys, noted, *std::move(chain)));
   };
 }
 

@@ -2,6 +2,7 @@
 // inverse: "compress alg=zstd; file".
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,7 +85,11 @@ class ChainDecoder {
 
 // For format::TraceReaderOptions. A checksum whose key is missing is left
 // unchecked; what cannot be decrypted is an error that says what is missing.
+// `noted` gets what was found out about each block that was decoded, on the
+// thread that did; may be empty.
+using NotesSink = std::function<void(const BlockNotes&)>;
 format::PayloadDecoderFactory MakeDecoderFactory(
-    std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>());
+    std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>(),
+    NotesSink noted = nullptr);
 
 }  // namespace tracefs

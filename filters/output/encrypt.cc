@@ -189,6 +189,7 @@ class EncryptDecoder final : public StageDecoder {
     const size_t head_bytes = kEncryptHeadBytes + head.wrapped_bytes;
     if (Status s = FindBlockKeys(id, head, payload.first(head_bytes));
         !s.ok()) {
+      notes->cipher_key_missing = s.code() == StatusCode::kInvalid;
       return s;
     }
     const BlockKey key(row, block_keys_->KeyOf(head.number));
@@ -201,6 +202,7 @@ class EncryptDecoder final : public StageDecoder {
     if (row.tag_bytes != 0 && head.place == KeyPlace::kShared) {
       notes->authentic_cipher = true;
     }
+    if (head.place != KeyPlace::kShared) notes->opened_by_identity = true;
     *out = plain.first(*size);
     return Status::Ok();
   }

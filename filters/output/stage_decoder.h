@@ -28,12 +28,16 @@ struct ChecksumNote {
   bool signature_checked = false;  // by a public key that we were given
 };
 
-// What decoders found out about a block, for tracefs-verify.
+// What decoders found out about a block; proof.h says what it proves.
 struct BlockNotes {
   // From the last checksum of the chain to the first.
   std::vector<ChecksumNote> checksums;
   // Decrypted by a cipher that authenticates, with a shared secret.
   bool authentic_cipher = false;
+  // Decrypted with an age identity, for whose recipient anyone can encrypt.
+  bool opened_by_identity = false;
+  // Not decrypted, for a key that is not among those given.
+  bool cipher_key_missing = false;
 };
 
 // The memory of all decoders of a chain, which work one after the other: two

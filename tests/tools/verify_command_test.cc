@@ -114,6 +114,29 @@ TEST_F(VerifyCommandTest, FromKeygenToVerdicts) {
       << outcome.output;
 }
 
+TEST_F(VerifyCommandTest, ReadingSaysThatNoKeyGivenProvesWhatWasRead) {
+  ASSERT_EQ(Keygen("secret k").status, 0);
+  ASSERT_EQ(Keygen("secret other").status, 0);
+  const std::string key = "key = \"file:" + folder_.Path("k") + "\";";
+  folder_.Write("sealed",
+                SealedTrace::Make("checksum " + key, 4, TestSerial()).Bytes(),
+                0644);
+  folder_.Write("plain", SealedTrace::Make("", 4, TestSerial()).Bytes(), 0644);
+  for (const auto& [arguments, proven] : {std::pair{" --key k sealed", true},
+                                          {" --key other sealed", false},
+                                          {" --key k plain", false},
+                                          {" plain", true},
+                                          {" sealed", true}}) {
+    for (const std::string how : {"", " --stats"}) {
+      const Outcome outcome = Run(TRACEFS_DUMP + how + arguments);
+      EXPECT_EQ(outcome.status, 0) << arguments << ": " << outcome.output;
+      EXPECT_EQ(outcome.output.find("not all sealed") == std::string::npos,
+                proven)
+          << arguments << ": " << outcome.output;
+    }
+  }
+}
+
 // The next step is not cut off, whoever is asked.
 TEST_F(VerifyCommandTest, AMissingOrWrongKeyIsNamedWithTheNextStep) {
   ASSERT_EQ(Keygen("secret k").status, 0);

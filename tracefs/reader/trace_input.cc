@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "filters/output/chain.h"
+#include "filters/output/proof.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/reader/opaque_fields.h"
@@ -54,7 +56,14 @@ TraceInput::TraceInput(const InputOptions& options, InputSinks sinks)
       sinks_(std::move(sinks)),
       traces_({.follow = options_.follow,
                .keys = keys_,
+               .decoder = MakeDecoderFactory(
+                   keys_, [this](const BlockNotes& notes) { Judge(notes); }),
                .sinks = [this](size_t i) { return SinksOf(i); }}) {}
+
+void TraceInput::Judge(const BlockNotes& notes) {
+  if (!keys_->can_verify() || unproven_) return;
+  if (!ProofOf(notes, *keys_).proven()) unproven_ = true;
+}
 
 Status TraceInput::SetFilter() {
   if (options_.filter.empty()) return {};
@@ -280,6 +289,11 @@ std::string TraceInput::Problems(const std::string& prefix) const {
     for (const Status& status : not_opened_) {
       text += prefix + status.message() + "\n";
     }
+  }
+  if (unproven_) {
+    text += prefix +
+            "what was read is not all sealed or encrypted with the keys given: "
+            "tracefs-verify --key says which blocks are\n";
   }
   for (const std::string& advice : AdviceOn(options_.filter, "--filter")) {
     text += prefix + advice + "\n";

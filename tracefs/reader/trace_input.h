@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "filters/output/stage_decoder.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/time_window.h"
 #include "tracefs/reader/columns.h"
@@ -126,6 +127,8 @@ class TraceInput {
 
   Status SetFilter();
   Status SetWindow();
+  // Threads: any.
+  void Judge(const BlockNotes& notes);
   TraceSinks SinksOf(size_t trace);
   bool Overlaps(const format::Record& record) const;
   // Of all traces.
@@ -143,6 +146,8 @@ class TraceInput {
   TimeWindow window_;
   std::vector<Status> not_opened_;
   std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive traces_
+  // A block was read that no key proves, though one that could was given.
+  std::atomic<bool> unproven_ = false;
   TraceSet traces_;
   std::optional<TimeRange> span_;
   const std::atomic<bool>* stop_ = nullptr;

@@ -56,15 +56,16 @@ format::PayloadDecoderFactory SharedDecoders::Factory() {
 
 Status SharedDecoders::Decode(const std::string& chain,
                               const format::FrameHeader& header,
-                              ByteSpan payload, std::vector<std::byte>* block) {
+                              ByteSpan payload, std::vector<std::byte>* block,
+                              BlockNotes* notes) {
   const Result<ChainDecoder*> found = Find(chain);
   if (!found.ok()) return found.status();
   ChainDecoder& decoder = **found;
   ByteSpan decoded;
-  BlockNotes notes;
+  BlockNotes unasked;
   Status status =
       decoder.Decode({.serial = header.serial, .sequence = header.sequence},
-                     payload, &notes, &decoded);
+                     payload, notes != nullptr ? notes : &unasked, &decoded);
   if (status.ok() && decoded.size() > limits_.max_block_bytes) {
     status = Status::Corrupt("a block of " + std::to_string(decoded.size()) +
                              " bytes is larger than --max-block allows");

@@ -26,9 +26,11 @@ class SharedDecoders {
   format::PayloadDecoderFactory Factory();
 
   // Undoes `chain` for one block. Afterwards no more memory is held than
-  // kMaxChains * 3 * kKeptBytes.
+  // kMaxChains * 3 * kKeptBytes. Also on failure, `notes`, where it is not
+  // null, has what was found before.
   Status Decode(const std::string& chain, const format::FrameHeader& header,
-                ByteSpan payload, std::vector<std::byte>* block);
+                ByteSpan payload, std::vector<std::byte>* block,
+                BlockNotes* notes = nullptr);
 
   static constexpr size_t kMaxChains = 4;
   static constexpr size_t kKeptBytes = size_t{1} << 20;

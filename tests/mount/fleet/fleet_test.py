@@ -21,7 +21,9 @@ import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import nats_servers  # noqa: E402
 from fleet_world import (HOST, SOAK_SECONDS,  # noqa: E402
-                         encrypted_fleet, lines_of_killed_receivers,
+                         another_key_leaves_blocks_with_the_broker,
+                         encrypted_fleet, forged_seals_are_not_stored,
+                         lines_of_killed_receivers,
                          receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
                          sealed_fleet, secret_file, tables_need_the_key,
@@ -176,6 +178,19 @@ def what_is_forged_is_refused(suite):
     return f"{fleet.expect_same()} events"
 
 
+def forged_seals_are_not_taken(suite):
+    server = started(NatsServer(suite, "unsealed"))
+    fleet, secret = sealed_fleet(suite, "unsealed-fleet", [server], Fleet,
+                                 file_filters="")
+
+    def send(body):
+        with NatsClient(server.address) as client:
+            answer = client.request("tracefs.victim.trace", body, headers={
+                "Tracefs-Host": "victim", "Tracefs-Tracer": "trace"})
+            expect("seq" in answer, str(answer))
+    return forged_seals_are_not_stored(fleet, secret, send)
+
+
 def tables_have_each_event_once(suite):
     """JSON Lines and Parquet, by two receivers that are killed meanwhile."""
     server = started(NatsServer(suite, "tables"))
@@ -253,6 +268,13 @@ def blocks_that_lack_their_key_stay_with_the_broker(suite):
     server = started(NatsServer(suite, "keyless-server"))
     fleet, secret = encrypted_fleet(suite, "keyless", [server], Fleet)
     return tables_need_the_key(fleet, secret)
+
+
+def blocks_under_another_key_stay_with_the_broker(suite):
+    server = started(NatsServer(suite, "other-server"))
+    fleet, secret = encrypted_fleet(suite, "other", [server], Fleet)
+    return another_key_leaves_blocks_with_the_broker(
+        fleet, secret, secret_file(suite, "another", "c3"))
 
 
 def started_cluster(suite, name, options=""):
@@ -457,9 +479,10 @@ def main():
              stored_traces_are_what_the_file_driver_kept,
              killed_receivers_lose_and_double_nothing,
              a_broker_that_is_away_costs_nothing, wrong_credentials_are_told,
-             what_is_forged_is_refused, tables_have_each_event_once,
+             what_is_forged_is_refused, forged_seals_are_not_taken, tables_have_each_event_once,
              small_files_become_large_ones,
              blocks_that_lack_their_key_stay_with_the_broker,
+             blocks_under_another_key_stay_with_the_broker,
              a_node_is_killed_under_load, all_three_servers_are_restarted,
              a_feed_is_lines_in_messages,
              added_to_a_running_mount, a_receiver_is_watched)

@@ -6,10 +6,13 @@ import glob
 import json
 import os
 import random
+import re
 import signal
+import struct
 import subprocess
 import time
 
+from receiver_process import ForgedTraces, frame_ends
 from tracefs_harness import decode_event, expect, expect_equal, wait_until
 
 HOST = os.uname().nodename
@@ -137,11 +140,12 @@ def encrypted_fleet(suite, name, broker, kind=Fleet):
                 file_filters=""), secret
 
 
-def sealed_fleet(suite, name, broker, kind=Fleet):
+def sealed_fleet(suite, name, broker, kind=Fleet, file_filters=None):
     """One whose blocks a key seals; (fleet, file of the key)."""
     secret = secret_file(suite, "secret", "5a")
     return kind(suite, name, broker, options="buf = 4096",
-                filters=f'checksum key = "file:{secret}";'), secret
+                filters=f'checksum key = "file:{secret}";',
+                file_filters=file_filters), secret
 
 
 def two_receivers_store_what_verifies(fleet, secret):
@@ -227,4 +231,66 @@ def tables_need_the_key(fleet, secret):
     expect(not fleet.broker.acknowledged_all(GROUP), "nothing acknowledged")
     expect(not fleet.tables(), "no table")
     fleet.await_all([fleet.receiver(*arguments, "--key", secret)])
+    return f"{fleet.expect_same(fleet.lines())} events"
+
+
+def unsealed(trace, way):
+    """The blocks of a plain trace as one who has no key would pass them off as
+    sealed: each a preamble and a frame."""
+    ends = frame_ends(trace)
+    forged = ForgedTraces(trace)
+    serial = way.encode().ljust(16)[:16]
+    for number, (begin, end) in enumerate(zip(ends, ends[1:])):
+        payload = trace[begin + 40:end]
+        if way == "nothing but the word":
+            yield (forged.preamble(serial, "checksum") +
+                   forged.frame(serial, number, payload))
+        else:
+            # FORMAT.md, section 11.2: hmac-sha256 under a key of that id.
+            head = struct.pack("<BBHI8s8sQQQQ32s", 3, 0, 88, 0, b"EVILKEY!",
+                               b"", 0, 2**64 - 1, 0, 0, b"")
+            yield (forged.preamble(serial, "checksum alg=hmac-sha256; file") +
+                   forged.frame(serial, number, head + payload + bytes(32)))
+
+
+def forged_seals_are_not_stored(fleet, secret, send):
+    """`fleet` is sealed, but not in the file beside. `send`: a message of the
+    host "victim"."""
+    fleet.work(50)
+    fleet.mount.unmount()
+    with open(fleet.beside, "rb") as file:
+        plain_trace = file.read()
+    for way in ("nothing but the word", "a key nobody has"):
+        for body in unsealed(plain_trace, way):
+            send(body)
+    blocks = len(frame_ends(plain_trace)) - 1
+    receiver = fleet.receiver("--key", secret, "--format", "jsonl",
+                              "--every", "200ms")
+    wait_until(lambda: "victim' stay with the broker" in said(receiver) and
+               said(receiver).count("of host 'victim': it is neither sealed")
+               == blocks and fleet.tables(), "all to be judged")
+    receiver.send_signal(signal.SIGTERM)
+    expect_equal(receiver.wait(30), 0, said(receiver))
+    left = int(re.search(r"(\d+) left", said(receiver))[1])
+    expect(left >= blocks and f" {blocks} refused" in said(receiver),
+           said(receiver))
+    expect_equal([n for n in os.listdir(fleet.out) if n.startswith("host=")],
+                 [f"host={HOST}"], "hosts")
+    return f"{fleet.expect_same(fleet.lines())} events"
+
+
+def another_key_leaves_blocks_with_the_broker(fleet, secret, other):
+    """Its receiver takes none of them, and loses none."""
+    fleet.work(30)
+    fleet.mount.unmount()
+    arguments = ("--format", "jsonl", "--every", "200ms")
+    receiver = fleet.receiver(*arguments, "--key", other)
+    wait_until(lambda: "stay with the broker" in said(receiver),
+               "the receiver to say that it has another key")
+    receiver.send_signal(signal.SIGTERM)
+    expect_equal(receiver.wait(30), 0, said(receiver))
+    expect(" 0 refused" in said(receiver), said(receiver))
+    expect(not fleet.tables(), "no table")
+    fleet.await_all([fleet.receiver(*arguments, "--key", other,
+                                    "--key", secret)])
     return f"{fleet.expect_same(fleet.lines())} events"

@@ -17,7 +17,8 @@ import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import kafka_cluster as kafka  # noqa: E402
 from fleet_world import (HOST, SOAK_SECONDS, Fleet,  # noqa: E402
-                         encrypted_fleet, lines_of_killed_receivers,
+                         encrypted_fleet, forged_seals_are_not_stored,
+                         lines_of_killed_receivers,
                          receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
                          sealed_fleet, tables_need_the_key,
@@ -158,6 +159,15 @@ def what_is_forged_is_refused(suite):
     return f"{fleet.expect_same()} events"
 
 
+def forged_seals_are_not_taken(suite):
+    """Here nothing else keeps one host from sending as another."""
+    cluster = Cluster(suite)
+    fleet, secret = sealed_fleet(suite, "unsealed", cluster, file_filters="")
+    return forged_seals_are_not_stored(
+        fleet, secret, lambda body: cluster.send("victim/trace", "victim",
+                                                 "trace", body))
+
+
 def tables_have_each_event_once(suite):
     """JSON Lines, by two receivers that are killed meanwhile, and Parquet."""
     cluster = Cluster(suite)
@@ -235,6 +245,7 @@ def main():
                  killed_receivers_lose_and_double_nothing,
                  errors_and_lost_brokers_under_load_lose_nothing,
                  brokers_that_are_away_cost_nothing, what_is_forged_is_refused,
+                 forged_seals_are_not_taken,
                  tables_have_each_event_once,
                  blocks_that_lack_their_key_stay_with_the_broker, a_feed_is_lines_in_messages,
                  added_to_a_running_mount):

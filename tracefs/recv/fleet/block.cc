@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "filters/output/proof.h"
 #include "tracefs/recv/shared_decoders.h"
 
 namespace tracefs {
@@ -11,24 +12,43 @@ namespace tracefs {
 class BlockChecker::Seals {
  public:
   explicit Seals(std::shared_ptr<const KeyRing> keys)
-      : decoders_(std::make_shared<CurrentKeys>(std::move(keys)), {}) {}
+      : keys_(keys), decoders_(std::make_shared<CurrentKeys>(keys), {}) {}
 
-  Status Check(const FleetBlock& block, const format::FrameView& frame) {
-    if (!NeedsKey(block.chain)) {
-      return Status::Corrupt("it is neither sealed nor encrypted");
+  // What the chain text claims proves nothing: what decoding finds does.
+  Status Check(const format::FrameView& frame, bool decodes,
+               FleetBlock* block) {
+    BlockNotes notes;
+    const Status decoded = decoders_.Decode(block->chain, frame.header,
+                                            frame.payload, &scratch_, &notes);
+    if (!decoded.ok() && !notes.cipher_key_missing) return decoded;
+    const BlockProof proof = ProofOf(notes, *keys_);
+    // Anyone can encrypt for a recipient: that is enough only where no key is
+    // given that could tell who did.
+    if (proof.proven() || (notes.opened_by_identity && !keys_->can_verify())) {
+      if (decodes && !decoded.ok()) block->key_missing = decoded.message();
+    } else if (proof.key_missing) {
+      block->key_missing = proof.why.empty() ? decoded.message() : proof.why;
+    } else if (!proof.why.empty()) {
+      return Status::Corrupt("it is " + proof.why);
+    } else if (notes.opened_by_identity) {
+      block->key_missing = "no key that is given shows who encrypted them";
+    } else {
+      return Status::Corrupt(
+          "it is neither sealed nor encrypted with one of the keys given");
     }
-    return decoders_.Decode(block.chain, frame.header, frame.payload,
-                            &scratch_);
+    return Status::Ok();
   }
 
  private:
+  const std::shared_ptr<const KeyRing> keys_;
   SharedDecoders decoders_;
   std::vector<std::byte> scratch_;
 };
 
-BlockChecker::BlockChecker(std::shared_ptr<const KeyRing> keys)
+BlockChecker::BlockChecker(std::shared_ptr<const KeyRing> keys, bool decodes)
     : seals_(keys != nullptr ? std::make_unique<Seals>(std::move(keys))
-                             : nullptr) {}
+                             : nullptr),
+      decodes_(decodes) {}
 BlockChecker::~BlockChecker() = default;
 
 Result<FleetBlock> BlockChecker::Check(const Delivery& delivery) {
@@ -57,7 +77,9 @@ Result<FleetBlock> BlockChecker::Check(const Delivery& delivery) {
   block.sequence = frame->header.sequence;
   block.number = delivery.number;
   if (seals_ != nullptr) {
-    if (Status s = seals_->Check(block, *frame); !s.ok()) return s;
+    if (Status s = seals_->Check(*frame, decodes_, &block); !s.ok()) return s;
+  } else if (decodes_ && NeedsKey(block.chain)) {
+    block.key_missing = "they cannot be read without a key (--key)";
   }
   block.host = delivery.host;
   block.day = DayText(delivery.time_ns);

@@ -33,7 +33,7 @@ class FleetReceiver {
       : options_(std::move(options)),
         root_(std::move(root)),
         stop_(stop),
-        checker_(options_.store.keys),
+        checker_(options_.store.keys, !options_.store.format.empty()),
         store_(options_.store.format.empty()
                    ? MakeTraceStore(root_.get(), options_.store)
                    : MakeTableStore(root_.get(), options_.store)),
@@ -157,8 +157,8 @@ class FleetReceiver {
             ? checker_.Check(delivery)
             : Status::Invalid("the host is not known");
     if (block.ok()) {
-      if (LacksKey(*block)) {
-        Leave(host);
+      if (!block->key_missing.empty()) {
+        Leave(*block);
       } else {
         store_->Add(*std::move(block));
       }
@@ -168,22 +168,16 @@ class FleetReceiver {
     done->push_back(delivery.number);
   }
 
-  // Tables need what is in a block; traces are stored as they are.
-  bool LacksKey(const FleetBlock& block) const {
-    return !options_.store.format.empty() && options_.store.keys == nullptr &&
-           NeedsKey(block.chain);
-  }
-
   // It is not acknowledged: a receiver with the key gets it.
-  void Leave(const std::string& host) {
+  void Leave(const FleetBlock& block) {
     ++state_.left;
-    if (left_of_.size() >= kMaxLeftHosts || !left_of_.insert(host).second) {
+    if (left_of_.size() >= kMaxLeftHosts ||
+        !left_of_.insert(block.host).second) {
       return;
     }
     Notify(NoticeId::kSenderRefused,
-           "blocks of host '" + host +
-               "' cannot be read without a key (--key): they stay with the "
-               "broker");
+           "blocks of host '" + block.host +
+               "' stay with the broker: " + block.key_missing);
   }
 
   // Refused blocks are kept, up to a limit.

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "filters/output/proof.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
-
-constexpr char kKeptByTheHost[] =
-    "protected by a key that the host kept, where one that it erases was given";
 
 // A heartbeat may be late by as much again, and by what a busy machine takes.
 constexpr uint64_t kHeartbeatSlackNs = 10 * kNsPerSecond;
@@ -86,39 +84,6 @@ void TraceJudge::AddBad(uint64_t number, uint64_t offset, std::string why) {
   bad_.push_back({number, offset, std::move(why)});
 }
 
-const ChecksumNote* TraceJudge::Proof(const BlockNotes& notes) const {
-  for (const ChecksumNote& note : notes.checksums) {
-    // With a verify secret only what a host could not forge later counts.
-    const bool tag = note.keyed && (note.head.forward ||
-                                    !options_.keys->has_verify_secrets());
-    if (tag ||
-        (note.signature_checked && !options_.keys->has_verify_secrets())) {
-      return &note;
-    }
-  }
-  return nullptr;
-}
-
-// What to say of a block that has a keyed checksum none of our keys fits.
-std::string TraceJudge::MissingKey(const BlockNotes& notes) const {
-  for (const ChecksumNote& note : notes.checksums) {
-    if (note.head.algorithm == ChecksumAlgorithm::kCrc32c &&
-        !note.head.has_signature) {
-      continue;
-    }
-    if (note.keyed || note.signature_checked) {
-      return kKeptByTheHost;
-    }
-    const KeyId& id = note.head.algorithm == ChecksumAlgorithm::kCrc32c
-                          ? note.head.sign_id
-                          : note.head.key_id;
-    return "protected with the key " + KeyIdText(id) +
-           ", which is not among those given";
-  }
-  // A cipher's key is one that the host keeps.
-  return notes.authentic_cipher ? kKeptByTheHost : "";
-}
-
 std::string TraceJudge::CheckClaims(uint64_t number, const ChecksumNote& note) {
   const ChecksumHead& head = note.head;
   if (!seal_) {
@@ -152,7 +117,8 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
   const uint64_t number = id.sequence;
   next_number_ = number + 1;
   const bool file_begins = std::exchange(file_begins_, false);
-  const ChecksumNote* note = Proof(notes);
+  const BlockProof proof = ProofOf(notes, *options_.keys);
+  const ChecksumNote* note = proof.note;
   if (note == nullptr && !decoded.ok()) {
     return AddBad(number, offset, decoded.message());
   }
@@ -161,17 +127,9 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
     if (file_begins && head_crc_ == crc) return;
     if (!head_crc_) head_crc_ = crc;
   }
-  if (note == nullptr && notes.authentic_cipher &&
-      !options_.keys->has_verify_secrets()) {
-    AddToRuns(number, /*sealed=*/true, nullptr);
-    if (has_final) end_ = number;
-    return;
-  }
   if (note == nullptr) {
-    if (std::string why = MissingKey(notes); !why.empty()) {
-      return AddBad(number, offset, std::move(why));
-    }
-    AddToRuns(number, /*sealed=*/false, nullptr);
+    if (!proof.why.empty()) return AddBad(number, offset, proof.why);
+    AddToRuns(number, /*sealed=*/proof.cipher, nullptr);
     if (has_final) end_ = number;
     return;
   }

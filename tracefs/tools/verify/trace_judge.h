@@ -91,11 +91,8 @@ class TraceJudge {
     std::string why;
   };
 
-  // The note that makes the block authentic; null if there is none.
-  const ChecksumNote* Proof(const BlockNotes& notes) const;
   // Why the block is bad though its tag is right; empty if it is not.
   std::string CheckClaims(uint64_t number, const ChecksumNote& note);
-  std::string MissingKey(const BlockNotes& notes) const;
   // The damage that stands where block `number` should; null if there is none.
   Damage* DamageAt(uint64_t number);
   void AddBad(uint64_t number, uint64_t offset, std::string why);
