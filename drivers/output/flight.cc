@@ -30,6 +30,7 @@ class FlightDriver final : public OutputDriver {
   Status Initialize(const TraceIdentity& identity) override {
     serial_ = identity.serial;
     preamble_ = identity.preamble;
+    hides_times_ = identity.hides_times;
     return Status::Ok();
   }
   Status Write(ByteSpan frame_header, ByteSpan payload,
@@ -38,9 +39,10 @@ class FlightDriver final : public OutputDriver {
       return recorder_->Write(frame_header, payload, info);
     }
     // Block 0 describes the trace; it has a place of its own.
-    return recorder_->Begin(serial_, preamble_ +
-                                         std::string(AsText(frame_header)) +
-                                         std::string(AsText(payload)));
+    return recorder_->Begin(serial_,
+                            preamble_ + std::string(AsText(frame_header)) +
+                                std::string(AsText(payload)),
+                            hides_times_);
   }
   Status Flush() override { return Status::Ok(); }
   Status Release() override { return Status::Ok(); }
@@ -58,6 +60,7 @@ class FlightDriver final : public OutputDriver {
  private:
   const std::shared_ptr<FlightRecorder> recorder_;
   format::Serial serial_{};
+  bool hides_times_ = false;
   std::string preamble_;
 };
 
@@ -141,7 +144,8 @@ std::unique_ptr<OutputDriver> FlightRecorder::MakeDriver(
   return std::make_unique<FlightDriver>(self);
 }
 
-Status FlightRecorder::Begin(const format::Serial& serial, std::string start) {
+Status FlightRecorder::Begin(const format::Serial& serial, std::string start,
+                             bool hides_times) {
   if (map_) {
     if (Status s = WriteAllAt(map_.get(), AsBytes(start), memory_bytes_, kMap);
         !s.ok()) {
@@ -151,6 +155,7 @@ Status FlightRecorder::Begin(const format::Serial& serial, std::string start) {
   std::lock_guard lock(mu_);
   serial_ = serial;
   start_ = std::move(start);
+  hides_times_ = hides_times;
   return Status::Ok();
 }
 
@@ -194,7 +199,7 @@ Result<std::string> FlightRecorder::Snapshot(std::string_view reason) {
   const std::string trace =
       format::MakeSnapshot(start_, serial_, rings,
                            {.number = taken_ + 1,
-                            .real_ns = RealNs(),
+                            .real_ns = hides_times_ ? 0 : RealNs(),
                             .reason = std::string(reason)});
   OutputFileId id;
   std::string name;

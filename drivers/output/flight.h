@@ -65,7 +65,8 @@ class FlightRecorder {
   FlightRecorder(FlightOptions options, OutputFolder folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
   Status MapMemory(UniqueFd map);
-  Status Begin(const format::Serial& serial, std::string start);
+  Status Begin(const format::Serial& serial, std::string start,
+               bool hides_times);
   Status Write(ByteSpan frame_header, ByteSpan payload, const BlockInfo& info);
   QueueGauge Gauge();
 
@@ -80,6 +81,7 @@ class FlightRecorder {
   std::mutex mu_;      // guards all below; before a ring's
   std::string start_;  // preamble and block 0; empty before the trace begins
   format::Serial serial_{};
+  bool hides_times_ = false;  // no time is written beside the blocks
   uint64_t taken_ = 0;
   uint64_t next_number_ = 1;
   std::deque<std::pair<std::string, OutputFileId>> written_;

@@ -94,6 +94,9 @@ class ChecksumFilter final : public PayloadFilter {
       head_.has_signature = true;
       head_.sign_id = IdOfKey(options_.signer->public_key());
     }
+    hides_times_ = identity.hides_times;
+    began_ns_ = identity.resumes ? survives_->sealed_from_ns : MonotonicNs();
+    if (survives_ != nullptr) survives_->sealed_from_ns = began_ns_;
     if (identity.resumes) {
       head_.previous = survives_->previous;
       head_.link = survives_->hash;
@@ -151,8 +154,8 @@ class ChecksumFilter final : public PayloadFilter {
         tagged + tagger_->bytes() + (options_.signer ? kSignatureBytes : 0));
     head_.last = info.last;
     const ClockPair now = ClockPair::Now();
-    head_.monotonic_ns = now.monotonic_ns;
-    head_.real_ns = now.real_ns;
+    head_.monotonic_ns = now.monotonic_ns - (hides_times_ ? began_ns_ : 0);
+    head_.real_ns = hides_times_ ? 0 : now.real_ns;
     EncodeChecksumHead(head_, payload.data());
     if (!block.empty()) {
       std::memcpy(payload.data() + kChecksumHeadBytes, block.data(),
@@ -220,6 +223,8 @@ class ChecksumFilter final : public PayloadFilter {
   ChecksumHead head_;  // of the next block
   Digest own_link_{};  // of the block made last
   uint64_t written_ = 0;
+  bool hides_times_ = false;
+  uint64_t began_ns_ = 0;  // the trace
   bool anchor_due_ = false;
   bool anchor_last_ = false;
   survive::OutputState* survives_ = nullptr;  // may be null

@@ -37,8 +37,10 @@ struct ChecksumHead {
   KeyId sign_id{};            // zeros without a signature
   uint64_t epoch = 0;         // of the sealing state; 0 without
   uint64_t previous = kNoPrevious;  // number of the block written before
-  uint64_t monotonic_ns = 0;        // when the block was sealed
-  uint64_t real_ns = 0;             // the same, since 1970
+  // When the block was sealed; of a trace whose times are hidden, since it
+  // began.
+  uint64_t monotonic_ns = 0;
+  uint64_t real_ns = 0;  // the same, since 1970; then 0
   Digest link{};  // LinkOf what the previous block ends with; of the first: of
                   // the preamble
 };

@@ -11,7 +11,10 @@ size_t SmallerBlock(size_t a, size_t b) {
 
 Status PayloadFilter::Initialize(const TraceIdentity& identity) {
   if (Status s = Begin(identity); !s.ok()) return s;
-  return next_->Initialize(identity);
+  if (!HidesTimes()) return next_->Initialize(identity);
+  TraceIdentity hidden = identity;
+  hidden.hides_times = true;
+  return next_->Initialize(hidden);
 }
 
 Status PayloadFilter::Write(ByteSpan block, const BlockInfo& info) {

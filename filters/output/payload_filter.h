@@ -31,6 +31,8 @@ class PayloadFilter : public OutputFilter {
  protected:
   // The four steps of a filter. Begin before, End after everything else.
   virtual Status Begin(const TraceIdentity&) { return Status::Ok(); }
+  // Whether it changes times: TraceIdentity::hides_times for who comes after.
+  virtual bool HidesTimes() const { return false; }
   // Makes the payload, in the filter's own memory; it is used until the next
   // call. The same block may come again after a stage behind has refused it.
   virtual Result<ByteSpan> Encode(ByteSpan block, const BlockInfo& info) = 0;

@@ -196,6 +196,9 @@ struct TraceIdentity {
   // that goes: it is written once more.
   bool resumes = false;
   uint64_t next_block = 0;  // then
+  // A stage before has changed the times in the blocks: those after it write
+  // none that would tell what they were.
+  bool hides_times = false;
 };
 
 // How full the queue of a stage is.

@@ -144,6 +144,7 @@ struct OutputState {
   // Checksums.
   uint64_t previous;  // block
   uint64_t tagged;    // blocks
+  uint64_t sealed_from_ns;
   uint64_t epoch;
   std::array<std::byte, 32> hash;
   std::array<std::byte, 32> key_id;
@@ -193,7 +194,7 @@ enum class Tracing : uint32_t {
 };
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3376727573667274;  // "trfsurv3"
+  static constexpr uint64_t kMagic = 0x3476727573667274;  // "trfsurv4"
   uint64_t magic;
   std::atomic<uint64_t> next_node;
   std::atomic<uint64_t> next_handle;

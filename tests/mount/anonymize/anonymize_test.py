@@ -79,8 +79,9 @@ class Case:
             self.command("tracefs-keygen", "secret", path)
         self.plain = os.path.join(self.out, "plain")
 
-    def record(self, *outputs, flags="STR_ALL | STR_DATA"):
-        """The workload, as each of the output sections has it, and plain."""
+    def record(self, *outputs, flags="STR_ALL | STR_DATA", at_end=None):
+        """The workload, as each of the output sections has it, and plain.
+        `at_end` is called before the mount goes."""
         # A filter has names, too, and stands in the header of the trace.
         condition = f'name != "never-seen-name" OR cname = "{PROCESS}"'
         mount = self.suite.mount(
@@ -98,6 +99,8 @@ class Case:
         self.command("tracefs-ctl", self.point, "set-filter", "1",
                      condition + ' OR name = "raised-later"')
         os.mkdir(os.path.join(self.point, "raised-later"))
+        if at_end is not None:
+            at_end()
         mount.unmount()
         recorded = self.bytes_of(self.plain)
         for word in WORDS:
@@ -238,6 +241,43 @@ def before_other_filters(suite):
     return f"{len(original)} operations"
 
 
+def times_in(data, *windows):
+    """Numbers of 8 bytes in `data`, wherever they stand, that are in one of the
+    windows."""
+    numbers = (int.from_bytes(data[at:at + 8], "little")
+               for at in range(len(data) - 7))
+    return [n for n in numbers for first, last in windows if first <= n <= last]
+
+
+def no_real_time_stands_beside(suite):
+    """public, which shifts times: neither a seal nor the mark of a snapshot has
+    the real one, by which the shift would be known."""
+    case = Case(suite, "beside")
+    clocks = (time.time_ns, time.monotonic_ns)
+    begin = [clock() for clock in clocks]
+    sealed = os.path.join(case.out, "sealed")
+    case.record('anonymize policy = public key = "file:{key}"; '
+                'checksum key = "file:{secret}" heartbeat = 1s; '
+                'file = "{out}/sealed" buf = 16K',
+                'anonymize policy = public key = "file:{key}"; '
+                'flight = "{out}/flight"',
+                at_end=lambda: case.command("tracefs-ctl", case.point,
+                                            "snapshot", "2"))
+    windows = [(first, clock()) for first, clock in zip(begin, clocks)]
+    with open(case.plain, "rb") as plain:
+        expect(times_in(plain.read(), *windows), "times are not found at all")
+    snapshot = os.path.join(case.out, "flight.000001")
+    for path in (sealed, snapshot):
+        with open(path, "rb") as trace:
+            expect_equal(times_in(trace.read(), *windows), [], path)
+        said = case.command("tracefs-anon", "--trace-key", case.secret,
+                            "--audit", path, "--policy", "public")
+        expect("LEAK" not in said, said)
+    said = case.command("tracefs-verify", "--key", case.secret, sealed)
+    expect_equal(verdicts(said), {"ok"}, said)
+    return f"{len(case.events(snapshot))} operations"
+
+
 def rotated(suite):
     """public, into many files: each describes itself anew."""
     case = Case(suite, "public")
@@ -353,7 +393,8 @@ def nothing_of_the_original_is_found(suite):
 
 def main():
     suite = Suite("anonymize", __doc__)
-    for case in (everything_comes_back, before_other_filters, rotated,
+    for case in (everything_comes_back, before_other_filters,
+                 no_real_time_stands_beside, rotated,
                  nothing_of_the_original_is_found):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()

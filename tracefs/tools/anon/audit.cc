@@ -428,6 +428,14 @@ class Auditor {
              ", which nobody shows and anything may be in");
       }
     }
+    // A real time beside one that was shifted tells by how much.
+    const auto clock = static_cast<uint16_t>(format::ArgId::kClockReal);
+    if (container_.real_times != 0 && Hidden(plan_->Field(clock))) {
+      Leak("container: " + std::to_string(container_.real_times) +
+               " seals or marks of snapshots with the time of day, which the "
+               "policy hides",
+           /*always=*/true);
+    }
     if (container_.embedded_files != 0) {
       Leak("embedded: " + std::to_string(container_.embedded_files) +
                " files with their names or what they hold, which no policy "

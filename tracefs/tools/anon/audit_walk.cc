@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "filters/output/chain.h"
 #include "tracefs/format/process_message.h"
 
 namespace tracefs::anonymize {
@@ -36,9 +37,17 @@ void ForEachInode(const Argument& argument,
 
 }  // namespace
 
-Status Walk(const std::string& name, const reader::TraceSet::Options& options,
+Status Walk(const std::string& name, reader::TraceSet::Options options,
             Visitor visitor, Container* container) {
-  reader::TraceSet traces(options);
+  if (options.decoder == nullptr) {
+    options.decoder =
+        MakeDecoderFactory(options.keys, [&](const BlockNotes& notes) {
+          for (const ChecksumNote& note : notes.checksums) {
+            container->real_times += note.head.real_ns != 0 ? 1 : 0;
+          }
+        });
+  }
+  reader::TraceSet traces(std::move(options));
   if (Status s = traces.AddTrace({name, {name}}); !s.ok()) return s;
   format::TraceReader& trace = traces.trace(0);
   const Result<ReadStep> ready = trace.ReadPreamble();
@@ -112,6 +121,7 @@ Status Walk(const std::string& name, const reader::TraceSet::Options& options,
   container->unknown_frames = stats.unknown_frames;
   container->damaged_bytes = stats.damaged_bytes + stats.cut_bytes;
   container->duplicates = stats.duplicate_blocks;
+  if (stats.snapshot && stats.snapshot->real_ns != 0) ++container->real_times;
   if (plan == nullptr) {
     return Status::Corrupt(name + ": the trace holds no block");
   }

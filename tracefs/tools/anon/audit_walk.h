@@ -44,11 +44,12 @@ struct Container {
   uint64_t undecodable = 0;
   uint64_t duplicates = 0;
   uint64_t operations = 0;
+  uint64_t real_times = 0;  // of day: in heads of checksums, snapshot marks
 };
 
 // kCorrupt if the trace has no header that can be read. `options` says how the
 // trace is opened.
-Status Walk(const std::string& name, const reader::TraceSet::Options& options,
+Status Walk(const std::string& name, reader::TraceSet::Options options,
             Visitor visitor, Container* container);
 
 // A plan that changes nothing: it knows fields and their rules.

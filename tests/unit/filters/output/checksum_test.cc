@@ -157,6 +157,23 @@ TEST_F(ChecksumTest, BlocksAreLinkedFromThePreambleToTheEnd) {
   }
 }
 
+// Beside times that a stage before has shifted, a real one tells by how much.
+TEST_F(ChecksumTest, WhereTimesAreHiddenItTellsOnlyHowMuchLaterABlockIs) {
+  TraceIdentity identity = TestIdentity();
+  identity.hides_times = true;
+  uint64_t last = 0;
+  for (const Written& written : RunChain(
+           "checksum" + keys_.KeyOption() + "; file = x", kBlocks, identity)) {
+    ChecksumHead head;
+    ASSERT_TRUE(DecodeChecksumHead(AsBytes(written.payload), &head));
+    EXPECT_EQ(head.real_ns, 0u);
+    EXPECT_LT(head.monotonic_ns, uint64_t{60} * 1'000'000'000);
+    EXPECT_GE(head.monotonic_ns, last);
+    last = head.monotonic_ns;
+  }
+  EXPECT_NE(last, 0u);
+}
+
 TEST_F(ChecksumTest, ABlockThatWasNeverWrittenLeavesNoHoleInTheLinks) {
   ChainLog log;
   const auto filters =

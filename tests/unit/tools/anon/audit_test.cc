@@ -10,9 +10,11 @@
 
 #include "anonymize/base64url.h"
 #include "tests/unit/anonymize/anon_world.h"
+#include "tests/unit/filters/output/filter_chain.h"
 #include "tracefs/base/hex.h"
 #include "tracefs/crypto/hash.h"
 #include "tracefs/format/frame_reader.h"
+#include "tracefs/format/marks.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/names.h"
 #include "tracefs/pipeline/loss.h"
@@ -161,9 +163,11 @@ class AuditTest : public testing::Test {
     options.quasi = {"uid", "gid", "comm"};
     options.ok_words = std::move(ok);
     // Blocks are as they are, whatever the chain text says.
-    options.how.decoder = [](const format::Preamble&) {
-      return format::MakePlainDecoder({});
-    };
+    if (plain_) {
+      options.how.decoder = [](const format::Preamble&) {
+        return format::MakePlainDecoder({});
+      };
+    }
     return Audit(options, &report_);
   }
   // One leak, and it is told with these words.
@@ -185,7 +189,61 @@ class AuditTest : public testing::Test {
   std::string original_;
   std::string hidden_;
   std::string report_;
+  bool plain_ = true;
 };
+
+// The blocks of a trace as the filter checksum passes them on.
+std::string Sealed(const std::string& trace, bool hides_times) {
+  format::ReadStats stats;
+  const format::ReportSink report;
+  format::FrameReader frames(
+      std::make_unique<format::MemorySource>(AsBytes(trace)), false, &stats,
+      &report);
+  EXPECT_TRUE(frames.ReadPreamble().ok());
+  format::Preamble preamble = frames.preamble();
+  preamble.chain = "checksum alg=crc32c; file";
+  TraceIdentity identity;
+  identity.serial = preamble.serial;
+  identity.preamble = format::EncodePreamble(preamble);
+  identity.hides_times = hides_times;
+  std::vector<std::string> blocks;
+  format::Frame frame;
+  while (*frames.Next(&frame) == format::ReadStep::kItem) {
+    blocks.emplace_back(AsText(frame.payload));
+  }
+  std::string out = identity.preamble;
+  for (const Written& written :
+       RunChain("checksum alg = crc32c; file = x", blocks, identity)) {
+    std::array<std::byte, format::kFrameHeaderBytes> head;
+    format::EncodeFrameHeader(
+        head, {.sequence = written.info.sequence, .serial = preamble.serial},
+        AsBytes(written.payload));
+    out += std::string(AsText(head)) + written.payload;
+  }
+  return out;
+}
+
+// A real time beside one that was shifted undoes the shift.
+TEST_F(AuditTest, FindsRealTimesThatStandBesideBlocks) {
+  const size_t begin = *format::PreambleLength(AsBytes(hidden_).first(12));
+  const format::Serial serial =
+      format::DecodePreamble(AsBytes(hidden_).first(begin))->serial;
+  for (const uint64_t time : {uint64_t{0}, test::TraceBuilder::kRealNs}) {
+    std::string snapshot = hidden_;
+    snapshot.insert(
+        begin, format::EncodeSnapshotMark(
+                   serial, {.number = 1, .real_ns = time, .reason = "signal"}));
+    if (time == 0) {
+      EXPECT_TRUE(Run(snapshot).ok()) << report_;
+    } else {
+      ExpectLeak("snapshot", snapshot, "1 seals or marks of snapshots");
+    }
+  }
+  plain_ = false;
+  EXPECT_TRUE(Run(Sealed(hidden_, /*hides_times=*/true)).ok()) << report_;
+  ExpectLeak("seals", Sealed(hidden_, /*hides_times=*/false),
+             "seals or marks of snapshots with the time of day");
+}
 
 TEST_F(AuditTest, FindsNothingWhereThereIsNothing) {
   const Status status = Run(hidden_);
