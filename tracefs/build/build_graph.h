@@ -79,6 +79,8 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
+  // When each use was is known: without it there is no asking about races.
+  bool has_times() const { return times_.size() == uses_.size(); }
   // kNobody if no process was seen to write it.
   ProcessId LastWriterOf(PathId path) const { return last_writers_[path]; }
   const PathFacts& Facts(PathId path) const { return facts_[path]; }

@@ -154,6 +154,7 @@ class GraphCodec {
   }
 
   bool ReadTimes(BuildGraph* graph) {
+    if (graph->uses_.size() > in_.left()) return false;
     graph->times_.resize(graph->uses_.size());
     for (const GraphExecution& execution : graph->executions_) {
       uint64_t near = execution.begin_ns;
@@ -279,10 +280,11 @@ class GraphCodec {
   }
 
   bool Good() const { return !in_.bad() && !wrong_; }
-  // A number of things that take a byte each at least.
-  uint64_t TakeCount() {
+  // A number of things that take so many bytes each at least, here and further
+  // on. What they are is made as it is read: most claims end early.
+  uint64_t TakeCount(uint64_t least = 1) {
     const uint64_t count = in_.Take();
-    if (count <= in_.left()) return count;
+    if (count <= in_.left() / least) return count;
     wrong_ = true;
     return 0;
   }
@@ -313,7 +315,8 @@ class GraphCodec {
   }
 
   bool ReadImages() {
-    const uint64_t count = TakeCount();
+    // Four numbers, and the six of an execution that has it.
+    const uint64_t count = TakeCount(10);
     for (uint64_t i = 0; i < count && Good(); ++i) {
       const auto image = std::make_shared<Image>();
       image->exe = TakeText();
@@ -329,12 +332,14 @@ class GraphCodec {
   }
 
   bool ReadProcesses(BuildGraph* graph) {
-    graph->processes_.resize(TakeCount());
+    // Nine numbers, how many executions there are, and the first of them.
+    const uint64_t count = TakeCount(11);
     uint64_t near = 0;
-    for (GraphProcess& process : graph->processes_) {
+    for (uint64_t n = 0; n < count; ++n) {
+      GraphProcess& process = graph->processes_.emplace_back();
       process.key.pid = TakeSmall();
       process.key.start_ticks = in_.Take();
-      process.parent = TakeId(graph->processes_.size());
+      process.parent = TakeId(count);
       process.parent_pid = TakeSmall();
       process.parent_index = TakeSmall();
       process.begin_ns = near = FromDistance(in_.Take(), near);
@@ -349,15 +354,17 @@ class GraphCodec {
       for (uint64_t i = 0; i < executions; ++i) {
         process.executions.push_back(TakeSmall());
       }
+      if (!Good()) return false;
     }
     return Good();
   }
 
   bool ReadExecutions(BuildGraph* graph) {
-    graph->executions_.resize(TakeCount());
+    const uint64_t count = TakeCount(6);
     uint64_t near = 0;
     uint64_t uses = 0;
-    for (GraphExecution& execution : graph->executions_) {
+    for (uint64_t n = 0; n < count; ++n) {
+      GraphExecution& execution = graph->executions_.emplace_back();
       execution.process = TakeId(graph->processes_.size());
       execution.index = TakeSmall();
       execution.begin_ns = near = FromDistance(in_.Take(), near);
@@ -382,8 +389,11 @@ class GraphCodec {
   }
 
   bool ReadUses(BuildGraph* graph) {
-    std::vector<FileUse> kinds(TakeCount());
-    for (FileUse& use : kinds) {
+    std::vector<FileUse> kinds;
+    // A number, and the two of a use that is of it.
+    const uint64_t count = TakeCount(3);
+    for (uint64_t n = 0; n < count; ++n) {
+      FileUse& use = kinds.emplace_back();
       const uint64_t kind = in_.Take();
       use.access = static_cast<uint16_t>(kind >> 24);
       use.open_mode = static_cast<uint8_t>(kind >> 16);

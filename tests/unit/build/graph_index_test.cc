@@ -3,12 +3,14 @@
 #include "tracefs/build/graph_index.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <string>
 #include <vector>
 
 #include "tests/support/build_scene.h"
+#include "tracefs/base/varint.h"
 #include "tracefs/build/dependencies.h"
 #include "tracefs/build/findings.h"
 #include "tracefs/build/races.h"
@@ -137,6 +139,25 @@ TEST(GraphIndexTest, Malicious_EveryByteMayBeAnything) {
     }
   }
   EXPECT_GT(refused, 100u);
+}
+
+// Claims of many things, with nothing but zeros to make them of.
+TEST(GraphIndexTest, Malicious_ManyThingsOfNothingTakeLittleMemory) {
+  constexpr size_t kMany = size_t{8} << 20;
+  const auto most_kib = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;
+  };
+  // Four numbers; then of paths, images, processes, executions or kinds.
+  for (size_t none = 4; none <= 8; ++none) {
+    std::string core(none, '\0');
+    AppendVarint(kMany, &core);
+    core.append(kMany, '\0');
+    const auto before = most_kib();
+    EXPECT_FALSE(Decoded({core, "", ""}).ok()) << none;
+    EXPECT_LT(most_kib() - before, 8 * static_cast<long>(kMany >> 10)) << none;
+  }
 }
 
 TEST(GraphIndexTest, PiecesTellWhatTheyAreOf) {

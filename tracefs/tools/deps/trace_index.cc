@@ -24,8 +24,11 @@ using format::MessageId;
 
 // Blocks after an index, besides the last: states of files, heartbeats.
 constexpr size_t kMostAfter = 64;
-// Of one section; who claims more is hostile.
+// Of one section, and beside what the trace itself has. It says in few words
+// what is in the trace, which may be compressed; who claims more is hostile.
 constexpr uint64_t kMostOfSection = uint64_t{1} << 30;
+constexpr uint64_t kMostBytesForOne = 16;
+constexpr uint64_t kFewBytes = uint64_t{1} << 20;
 
 Status NotOfThisTrace() {
   return Status::Corrupt("its index was made of something else");
@@ -152,6 +155,8 @@ Result<IndexSections> SectionsOf(TraceIndex& index, bool all) {
   std::array<uint32_t, build::kGraphSections> pieces{};
   const std::vector<FramePlace>& frames = index.places.frames;
   std::vector<std::byte> block;
+  const uint64_t most =
+      std::min(kMostOfSection, kFewBytes + kMostBytesForOne * index.part.bytes);
   for (size_t i = index.part.frames; i < frames.size(); ++i) {
     if (!all && pieces[0] != 0 && have[0] == pieces[0]) break;
     if (Status s = ReadBlock(index, frames[i], &block); !s.ok()) {
@@ -162,7 +167,7 @@ Result<IndexSections> SectionsOf(TraceIndex& index, bool all) {
     const size_t section = piece->section;
     if (piece->part != index.part || section >= sections.size() ||
         piece->piece != have[section] || piece->piece >= piece->pieces ||
-        sections[section].size() + piece->data.size() > kMostOfSection) {
+        sections[section].size() + piece->data.size() > most) {
       return NotOfThisTrace();
     }
     pieces[section] = piece->pieces;
@@ -184,6 +189,9 @@ Result<LoadedGraph> GraphOf(TraceIndex& index, bool all) {
   Result<build::BuildGraph> graph =
       build::DecodeGraph({(*sections)[0], (*sections)[1], (*sections)[2]});
   if (!graph.ok()) return graph.status();
+  if (all && !graph->has_times()) {
+    return Status::Corrupt("its index has no times");
+  }
   LoadedGraph loaded;
   loaded.graph = *std::move(graph);
   const format::TraceContext& trace = index.input->trace(0).context();
