@@ -8,11 +8,11 @@
 #include <string>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/ranges.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/recv/fleet/places.h"
-#include "tracefs/recv/fleet/ranges.h"
 
 namespace tracefs {
 

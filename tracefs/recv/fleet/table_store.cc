@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/ranges.h"
 #include "tracefs/export/table.h"
 #include "tracefs/recv/fleet/places.h"
-#include "tracefs/recv/fleet/ranges.h"
 #include "tracefs/recv/fleet/store.h"
 #include "tracefs/recv/fleet/table_name.h"
 #include "tracefs/recv/live_source.h"

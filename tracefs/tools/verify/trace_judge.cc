@@ -1,9 +1,11 @@
 #include "tracefs/tools/verify/trace_judge.h"
 
 #include <algorithm>
+#include <set>
 
 #include "filters/output/proof.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/ranges.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/text/duration.h"
 
@@ -66,18 +68,23 @@ void TraceJudge::BeginFile(ByteSpan preamble, bool preamble_damaged) {
   preamble_known_ = true;
 }
 
+TraceJudge::TraceJudge(JudgeOptions options, const format::Serial& serial)
+    : options_(std::move(options)), serial_(serial) {
+  for (const Anchor& anchor : options_.anchors) {
+    if (anchor.serial == serial_) anchors_.emplace(anchor.block, &anchor);
+  }
+}
+
 void TraceJudge::AddDamage(uint64_t offset, uint64_t bytes, bool cut) {
-  damage_.push_back({.next = next_number_,
-                     .why = Number(bytes) + " bytes at byte " + Number(offset) +
+  damage_at_.try_emplace(next_number_, damage_.size());
+  damage_.push_back({.why = Number(bytes) + " bytes at byte " + Number(offset) +
                             (cut ? " are a block that was cut off"
                                  : " are no block of this trace")});
 }
 
 TraceJudge::Damage* TraceJudge::DamageAt(uint64_t number) {
-  for (Damage& damage : damage_) {
-    if (damage.next == number && !damage.named) return &damage;
-  }
-  return nullptr;
+  const auto found = damage_at_.find(number);
+  return found == damage_at_.end() ? nullptr : &damage_[found->second];
 }
 
 void TraceJudge::AddBad(uint64_t number, uint64_t offset, std::string why) {
@@ -141,10 +148,10 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
     return AddBad(number, offset, std::move(why));
   }
   if (number == 0) head_link_ = note->own_link;
-  for (const Anchor& anchor : options_.anchors) {
-    if (anchor.serial != serial_ || anchor.block != number) continue;
+  const auto [first, last] = anchors_.equal_range(number);
+  for (auto at = first; at != last; ++at) {
     anchored_seen_[number] = note->own_link;
-    if (anchor.hash == note->own_link) continue;
+    if (at->second->hash == note->own_link) continue;
     AddBad(number, offset, "it is not the block that the anchor names");
     return;
   }
@@ -240,12 +247,6 @@ void TraceJudge::PutInPlace() {
   }
 }
 
-bool TraceJudge::Seen(uint64_t number) const {
-  return std::any_of(runs_.begin(), runs_.end(), [&](const Run& run) {
-    return run.first <= number && number <= run.last;
-  });
-}
-
 void TraceJudge::FindMissing(std::vector<JudgedRange>* findings) {
   // What was found under any number, ok or not, is not missing.
   struct Range {
@@ -328,35 +329,34 @@ void TraceJudge::CheckEnd(std::vector<JudgedRange>* findings) const {
 }
 
 void TraceJudge::CheckAnchors(std::vector<JudgedRange>* findings) const {
-  bool any = false;
-  for (const Anchor& anchor : options_.anchors) {
-    if (anchor.serial != serial_) continue;
-    any = true;
-    if (anchor.last && end_ != anchor.block) {
+  Ranges seen;
+  for (const Run& run : runs_) {
+    seen.Add(run.first, std::max(run.last, run.last + 1));
+  }
+  std::set<uint64_t> bad;
+  for (const BadFrame& frame : bad_) bad.insert(frame.number);
+  for (const auto& [block, anchor] : anchors_) {
+    if (anchor->last && end_ != block) {
       findings->push_back({.trust = Trust::kBad,
                            .has_numbers = false,
                            .why = "an anchor says that the trace ended with "
                                   "block " +
-                                  Number(anchor.block)});
+                                  Number(block)});
     }
-    if (anchored_seen_.count(anchor.block) != 0) continue;
-    if (Seen(anchor.block)) {
+    if (anchored_seen_.contains(block)) continue;
+    if (seen.Has(block)) {
       findings->push_back({.trust = Trust::kBad,
-                           .first = anchor.block,
-                           .last = anchor.block,
+                           .first = block,
+                           .last = block,
                            .why = "an anchor names it, and it is not sealed"});
-      continue;
+    } else if (!bad.contains(block)) {
+      findings->push_back({.trust = Trust::kMissing,
+                           .first = block,
+                           .last = block,
+                           .why = "there is an anchor for it"});
     }
-    const bool bad = std::any_of(
-        bad_.begin(), bad_.end(),
-        [&](const BadFrame& frame) { return frame.number == anchor.block; });
-    if (bad) continue;
-    findings->push_back({.trust = Trust::kMissing,
-                         .first = anchor.block,
-                         .last = anchor.block,
-                         .why = "there is an anchor for it"});
   }
-  if (!any && options_.anchors_wanted) {
+  if (anchors_.empty() && options_.anchors_wanted) {
     findings->push_back({.trust = Trust::kMissing,
                          .has_numbers = false,
                          .why = "no anchor names this trace: it may be another "

@@ -45,8 +45,7 @@ struct JudgeOptions {
 
 class TraceJudge {
  public:
-  TraceJudge(JudgeOptions options, const format::Serial& serial)
-      : options_(std::move(options)), serial_(serial) {}
+  TraceJudge(JudgeOptions options, const format::Serial& serial);
 
   // Another file of the same trace follows, or the first.
   void BeginFile(ByteSpan preamble, bool preamble_damaged);
@@ -81,7 +80,6 @@ class TraceJudge {
     bool in_place = false;
   };
   struct Damage {
-    uint64_t next;  // the number that may have been there
     std::string why;
     bool named = false;
   };
@@ -101,13 +99,15 @@ class TraceJudge {
   void FindMissing(std::vector<JudgedRange>* findings);
   void CheckEnd(std::vector<JudgedRange>* findings) const;
   void CheckAnchors(std::vector<JudgedRange>* findings) const;
-  bool Seen(uint64_t number) const;
 
   const JudgeOptions options_;
   const format::Serial serial_;
+  std::multimap<uint64_t, const Anchor*> anchors_;  // of the trace, by block
   std::vector<Run> runs_;
   std::vector<BadFrame> bad_;
   std::vector<Damage> damage_;
+  // By the number that may have been there: the first of them.
+  std::map<uint64_t, size_t> damage_at_;
   std::vector<JudgedRange> other_;  // without numbers
   std::map<uint64_t, Digest> anchored_seen_;
 

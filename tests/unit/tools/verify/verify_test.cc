@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
 #include "tracefs/base/hex.h"
+#include "tracefs/tools/verify/trace_judge.h"
 
 namespace tracefs {
 namespace {
@@ -806,6 +808,30 @@ TEST_F(CompromiseTest, SilenceBeyondThePromisedHeartbeatIsFound) {
 }
 
 // --- Several files.
+
+// A stray byte after each of many frames, of which every other one is missing.
+// Looking at all damage for each gap would take minutes.
+TEST(TraceJudgeTest, ManyDamagedPlacesAreJudgedInOnePass) {
+  constexpr uint64_t kFrames = 400'000;
+  const KeyRing keys;
+  std::vector<Anchor> anchors;
+  for (uint64_t i = 0; i < kFrames; i += 2) {
+    anchors.push_back({.serial = TestSerial(), .block = i});
+  }
+  TraceJudge judge({.keys = &keys, .unfinished = true, .anchors = anchors},
+                   TestSerial());
+  const std::clock_t begin = std::clock();
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    judge.AddFrame({.serial = TestSerial(), .sequence = 2 * i}, 41 * i, 0,
+                   Status::Ok(), {}, /*has_final=*/false);
+    judge.AddDamage(41 * i + 40, 1, /*cut=*/false);
+  }
+  const std::vector<JudgedRange> found = judge.Judge();
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 20);
+  // Each frame, each gap as the damage that is there, the last damage, and each
+  // anchor, as no key covers its block.
+  EXPECT_EQ(found.size(), kFrames + (kFrames - 1) + 1 + kFrames / 2);
+}
 
 TEST_F(VerifyTest, RotatedFilesAreOneTrace) {
   const auto whole = SealedTrace::Make(sealed_, kBlocks, TestSerial());
