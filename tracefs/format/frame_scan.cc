@@ -49,4 +49,27 @@ Result<FrameScan::Step> FrameScan::Next(bool check_payload) {
   return Step::kFrame;
 }
 
+Result<bool> FrameScan::Skip() {
+  const std::string_view magic(kFrameMagic.data(), kFrameMagic.size());
+  for (uint64_t at = at_ + 1; at + kFrameHeaderBytes <= size_;) {
+    const Result<ByteSpan> bytes = Read(at, kFrameHeaderBytes);
+    if (!bytes.ok()) return bytes.status();
+    const size_t found = AsText(*bytes).find(magic);
+    if (found != 0) {
+      // The window may end within one.
+      at += found != std::string_view::npos ? found
+                                            : bytes->size() - magic.size() + 1;
+      continue;
+    }
+    if (check_.Begin(bytes->first<kFrameHeaderBytes>()) == FrameFault::kNone &&
+        check_.header().sequence >= next_ &&
+        at + kFrameHeaderBytes + check_.left() <= size_) {
+      at_ = at;
+      return true;
+    }
+    ++at;
+  }
+  return false;
+}
+
 }  // namespace tracefs::format

@@ -27,8 +27,12 @@ class FrameScan {
   };
   // kSystem if the file cannot be read. check_payload: else it is not read.
   Result<Step> Next(bool check_payload);
+  // After kCut, kDamaged: goes to where another frame may begin, by its header,
+  // and Next tells whether it does. False: nowhere; at() is as it was.
+  Result<bool> Skip();
 
-  uint64_t at() const { return at_; }  // behind the frame passed last
+  // Behind the frame passed last, or where Skip went.
+  uint64_t at() const { return at_; }
   uint64_t left() const { return size_ - at_; }
   uint64_t next() const { return next_; }  // the number after it
 

@@ -69,13 +69,15 @@ std::unique_ptr<Backlog> MakeMemoryBacklog();
 // --- On disk: files "SERIAL.NUMBER.spill" in a directory of the operator's.
 // Each is a trace by itself (FORMAT.md): preamble and frames, so that it can be
 // read by hand. Every frame is written there at once, and a file goes when the
-// receiver has all its frames, so what is here survives the process.
+// receiver has all its frames, so what is here survives the process. One that
+// is damaged stays then, as "SERIAL.NUMBER.spill.damaged".
 
 struct SpillSegment {
   UniqueFd fd;  // locked (flock) while a process uses it
   std::string name;
   uint64_t size = 0;
-  size_t frames = 0;  // held
+  size_t frames = 0;     // held
+  bool damaged = false;  // it has more, which cannot be sent
 };
 
 class SpillDirectory {
@@ -94,8 +96,8 @@ class SpillDirectory {
     format::Serial serial{};
     std::unique_ptr<Backlog> backlog;
   };
-  // All that nobody else is sending. What is damaged is left out, and left
-  // where it is.
+  // All that nobody else is sending. What is damaged is left out, with a
+  // notice, and its file stays.
   std::vector<Leftover> TakeLeftovers() const;
 
  private:

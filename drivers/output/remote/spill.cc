@@ -14,6 +14,7 @@
 #include "drivers/output/remote/backlog.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/frame_scan.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr uint64_t kMinSegmentBytes = 1 << 20;
 constexpr std::string_view kSuffix = ".spill";
+constexpr std::string_view kDamagedSuffix = ".damaged";
 constexpr size_t kSerialDigits = 2 * format::kSerialBytes;
 // Files that a directory may hold for one who takes what was left: hostile
 // hands cannot get at it, but a disk may be damaged.
@@ -48,6 +50,16 @@ int WriteAll(int fd, std::array<ByteSpan, 2> pieces, uint64_t offset) {
     }
   }
   return 0;
+}
+
+// All that can be sent of it was. What cannot is not thrown away.
+void RemoveFile(int directory, const SpillSegment& segment) {
+  if (!segment.damaged) {
+    ::unlinkat(directory, segment.name.c_str(), 0);
+    return;
+  }
+  const std::string aside = segment.name + std::string(kDamagedSuffix);
+  (void)::renameat(directory, segment.name.c_str(), directory, aside.c_str());
 }
 
 class SpillBacklog final : public Backlog {
@@ -148,7 +160,7 @@ class SpillBacklog final : public Backlog {
   }
 
   void Remove(const SpillSegment& segment) {
-    ::unlinkat(directory_->fd(), segment.name.c_str(), 0);
+    RemoveFile(directory_->fd(), segment);
     bytes_ -= segment.size;
   }
 
@@ -226,7 +238,8 @@ std::shared_ptr<SpillSegment> OpenLeft(int directory, const std::string& name,
   return segment;
 }
 
-// Takes up the frames of a file, to the first that is not whole.
+// Takes up the whole frames of a file; what was cut off at its end is no
+// damage.
 void TakeFrames(const std::shared_ptr<SpillSegment>& segment,
                 const format::Serial& serial, SpillBacklog* backlog) {
   struct stat st;
@@ -234,13 +247,26 @@ void TakeFrames(const std::shared_ptr<SpillSegment>& segment,
   const uint64_t next =
       backlog->empty() ? 0
                        : backlog->frame(backlog->size() - 1).info.sequence + 1;
+  using Step = format::FrameScan::Step;
   format::FrameScan scan(segment->fd.get(), segment->size,
                          static_cast<uint64_t>(st.st_size), serial, next);
   for (;;) {
+    const uint64_t begin = scan.at();
     const auto step = scan.Next(/*check_payload=*/true);
-    if (!step.ok() || *step != format::FrameScan::Step::kFrame) return;
-    backlog->Adopt(segment, scan.at() - segment->size,
-                   {.sequence = scan.next() - 1});
+    if (!step.ok()) {
+      segment->damaged = true;
+      return;
+    }
+    if (*step == Step::kFrame) {
+      backlog->AddSize(begin - segment->size);  // what was left out
+      segment->size = begin;
+      backlog->Adopt(segment, scan.at() - begin, {.sequence = scan.next() - 1});
+      continue;
+    }
+    const auto more = scan.Skip();
+    const bool goes_on = more.ok() && *more;
+    segment->damaged |= *step == Step::kDamaged || goes_on || !more.ok();
+    if (!goes_on) return;
   }
 }
 
@@ -288,8 +314,15 @@ std::vector<SpillDirectory::Leftover> SpillDirectory::TakeLeftovers() const {
       }
       backlog->AddSize(segment->size);
       TakeFrames(segment, trace.serial, backlog.get());
+      if (segment->damaged) {
+        Notify(NoticeId::kOutputFailed,
+               "'" + name + "' in spill directory '" + path_ +
+                   "' is damaged: " + std::to_string(segment->frames) +
+                   " blocks of it are sent, and it stays as '" + name +
+                   std::string(kDamagedSuffix) + "'");
+      }
       // Nothing in it was still to be sent.
-      if (segment->frames == 0) ::unlinkat(fd_.get(), name.c_str(), 0);
+      if (segment->frames == 0) RemoveFile(fd_.get(), *segment);
     }
     if (backlog == nullptr || backlog->empty()) continue;
     trace.backlog = std::move(backlog);

@@ -87,6 +87,33 @@ TEST_F(FrameScanTest, DataLoss_EveryDamagedByteOfAFrameEndsTheScan) {
   EXPECT_EQ(Scan(bytes, trace, /*check_payload=*/false).frames, 3u);
 }
 
+TEST_F(FrameScanTest, DataLoss_BehindDamageTheNextFrameIsFound) {
+  for (const size_t payload : {size_t{25}, size_t{16360}, size_t{40'000}}) {
+    const FakeTrace trace(1, payload);
+    const FakeTrace other(2, payload);
+    const size_t size = trace.Frame(0).size();
+    // A frame of another trace, and one that came before, are none.
+    const std::string good = trace.Frame(0) + trace.Frame(1) + other.Frame(7) +
+                             trace.Frame(0) + trace.Frame(2);
+    for (size_t n = 0; n <= format::kFrameHeaderBytes; ++n) {
+      std::string bytes = good;
+      bytes[size + n] ^= 0x10;
+      const UniqueFd fd(
+          ::open(folder_.Write("frames", bytes).c_str(), O_RDONLY | O_CLOEXEC));
+      FrameScan scan(fd.get(), 0, bytes.size(), trace.serial(), 0);
+      ASSERT_EQ(*scan.Next(true), FrameScan::Step::kFrame);
+      ASSERT_NE(*scan.Next(true), FrameScan::Step::kFrame) << n;
+      ASSERT_TRUE(*scan.Skip()) << n;
+      ASSERT_EQ(scan.at(), 4 * size) << n;
+      ASSERT_EQ(*scan.Next(true), FrameScan::Step::kFrame);
+      ASSERT_EQ(scan.next(), 3u);
+      ASSERT_EQ(*scan.Next(true), FrameScan::Step::kCut);
+      ASSERT_FALSE(*scan.Skip());
+      ASSERT_EQ(scan.left(), 0u);
+    }
+  }
+}
+
 // Its window is 16 KiB.
 TEST_F(FrameScanTest, FramesOfEverySizeAboutTheWindow) {
   for (const size_t payload :

@@ -148,6 +148,47 @@ TEST_F(SpillTest, ALeftFileCutAtAnyByteGivesItsWholeFrames) {
   }
 }
 
+TEST_F(SpillTest, DataLoss_ADamagedBlockCostsItselfAndItsFileStays) {
+  const FakeTrace small(3, 20);
+  const std::string file = small.File(5);
+  const std::string name =
+      format::SerialText(small.serial()) + ".00000001.spill";
+  for (const uint64_t bad : {0u, 1u, 3u}) {
+    const size_t begin = small.File(bad).size();
+    for (size_t at = begin; at < small.File(bad + 1).size(); ++at) {
+      std::string damaged = file;
+      damaged[at] = static_cast<char>(damaged[at] ^ 1);
+      folder_.Write(name, damaged);
+      auto left = Open()->TakeLeftovers();
+      ASSERT_EQ(left.size(), 1u) << at;
+      Backlog& backlog = *left[0].backlog;
+      ASSERT_EQ(backlog.size(), 4u) << at;
+      for (size_t i = 0; i < backlog.size(); ++i) {
+        ASSERT_EQ(Bytes(backlog.frame(i)), small.Frame(i < bad ? i : i + 1));
+      }
+      // Who dies before all is sent finds it again.
+      ASSERT_TRUE(folder_.Read(folder_.Path(name)) == damaged) << at;
+      backlog.DropBefore(100);
+      left.clear();
+      ASSERT_EQ(Files(folder_), 1u) << at;
+      ASSERT_TRUE(folder_.Read(folder_.Path(name + ".damaged")) == damaged);
+      ASSERT_TRUE(Open()->TakeLeftovers().empty()) << at;
+      std::filesystem::remove(folder_.Path(name + ".damaged"));
+    }
+  }
+}
+
+TEST_F(SpillTest, DataLoss_AFileWithoutAWholeBlockStaysIfItIsDamaged) {
+  const FakeTrace small(3, 20);
+  std::string file = small.File(1);
+  file.back() = static_cast<char>(file.back() ^ 1);
+  const std::string name =
+      format::SerialText(small.serial()) + ".00000001.spill";
+  folder_.Write(name, file);
+  EXPECT_TRUE(Open()->TakeLeftovers().empty());
+  EXPECT_EQ(folder_.Read(folder_.Path(name + ".damaged")), file);
+}
+
 // No file of this process grows beyond `bytes`: a write gets as far as that.
 class FileSizeLimit {
  public:
