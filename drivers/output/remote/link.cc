@@ -231,27 +231,35 @@ Status Link::Acknowledge(uint64_t next) {
   return Status::Ok();
 }
 
-void Link::DropTooLarge(uint32_t max_frame) {
+void Link::PassTooLarge(uint32_t max_frame) {
+  const Status why =
+      Status::System(EMSGSIZE, options_.Name() + " takes blocks of at most " +
+                                   std::to_string(max_frame) +
+                                   " bytes; set a smaller buf, or raise "
+                                   "--max-block, max_payload or "
+                                   "message.max.bytes there");
   std::vector<BlockInfo> dropped;
   {
     const auto lock = sender_.Lock();
     Backlog& backlog = *trace_.backlog;
+    if (!trace_.lost) {
+      const bool before =
+          std::exchange(too_large_, sent_ < backlog.size() &&
+                                        backlog.frame(sent_).bytes > max_frame);
+      if (!before && too_large_) {
+        Notify(NoticeId::kOutputFailed,
+               why.message() + "; " + std::to_string(backlog.size() - sent_) +
+                   " blocks that an earlier process left stay where they are");
+      }
+      return;
+    }
     while (sent_ < backlog.size() && backlog.frame(sent_).bytes > max_frame) {
       dropped.push_back(backlog.frame(sent_).info);
       backlog.Drop(sent_);
     }
     if (!dropped.empty()) sender_.NotifyAll();
   }
-  for (const BlockInfo& info : dropped) {
-    if (!trace_.lost) continue;
-    trace_.lost(
-        info,
-        Status::System(EMSGSIZE, options_.Name() + " takes blocks of at most " +
-                                     std::to_string(max_frame) +
-                                     " bytes; set a smaller buf, or raise "
-                                     "--max-block, max_payload or "
-                                     "message.max.bytes there"));
-  }
+  for (const BlockInfo& info : dropped) trace_.lost(info, why);
 }
 
 Result<uint32_t> Link::Greet(Conversation& talk) {
@@ -291,7 +299,7 @@ Status Link::Converse(net::Stream& stream) {
   const uint32_t max_frame = *greeted;
   auto progress = Clock::now();
   for (;;) {
-    DropTooLarge(max_frame);
+    PassTooLarge(max_frame);
     const Backlog::Frame* frame = nullptr;
     bool waiting = false;  // for an answer
     {
@@ -300,7 +308,9 @@ Status Link::Converse(net::Stream& stream) {
         stream.EndWriting();
         return Status::Ok();
       }
-      if (sent_ < trace_.backlog->size()) frame = &trace_.backlog->frame(sent_);
+      if (sent_ < trace_.backlog->size() && !too_large_) {
+        frame = &trace_.backlog->frame(sent_);
+      }
       waiting = sent_ != 0 || frame != nullptr;
     }
     // An idle receiver owes nothing.

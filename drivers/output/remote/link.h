@@ -27,8 +27,9 @@ class Link final : SenderProtocol {
   struct Trace {
     std::string preamble;
     std::unique_ptr<Backlog> backlog;
-    // A block was given up because the receiver will never take it. May be
-    // empty. Called without a lock of the link's.
+    // A block was given up because the receiver will never take it. Called
+    // without a lock of the link's. Empty: the sender ends in place of that,
+    // and the block stays in the backlog, as what is behind it.
     BlockLost lost = nullptr;
     // Called under the lock whenever the backlog has become shorter.
     std::function<void(const Backlog&)> shorter = nullptr;
@@ -61,14 +62,16 @@ class Link final : SenderProtocol {
   class Conversation;
 
   Status Converse(net::Stream& stream) override;
-  bool AllSent() const override { return trace_.backlog->empty(); }
+  bool AllSent() const override {
+    return trace_.backlog->empty() || (too_large_ && sent_ == 0);
+  }
   void NoteFailure(const Status& why) override;
   // HELLO, and the answer to it; the longest frame that the receiver takes.
   Result<uint32_t> Greet(Conversation& talk);
   Status Welcome(const net::Reply& welcome);
   Status Acknowledge(uint64_t next);
-  // Drops what the receiver does not take.
-  void DropTooLarge(uint32_t max_frame);
+  // Drops what the receiver does not take, or ends before it.
+  void PassTooLarge(uint32_t max_frame);
 
   const LinkOptions options_;
   Trace trace_;
@@ -78,6 +81,7 @@ class Link final : SenderProtocol {
   // No receiver has more than the blocks below: the number after the highest
   // that was ever sent whole.
   uint64_t sent_end_ = 0;
+  bool too_large_ = false;  // the next is, and may not be dropped
   bool connected_ = false;
   bool told_ = false;  // that there is no connection
   uint64_t failures_ = 0;

@@ -274,6 +274,40 @@ TEST_F(RemoteTest, SpillDrainsAfterTheSecondOutageToo) {
   EXPECT_EQ(SpillFiles(), 0u);
 }
 
+// What is too large for one receiver is not for another.
+TEST_F(RemoteTest, DataLoss_LeftBlocksThatAReceiverDoesNotTakeStay) {
+  const FakeTrace left(30, 3000);
+  const FakeTrace small(31, 100);
+  for (const FakeTrace* trace : {&left, &small}) {
+    const auto spill = MakeSpillBacklog(WithSpill().spill, trace->preamble(),
+                                        trace->serial(), 1 << 20);
+    for (uint64_t i = 0; i < 4; ++i) {
+      ASSERT_TRUE(spill
+                      ->Append(AsBytes(trace->Header(i)),
+                               AsBytes(trace->Payload(i)), {.sequence = i})
+                      .ok());
+    }
+  }
+  RunningReceiver::Options receiver_options = ReceiverOptions();
+  receiver_options.limits.max_block_bytes = 2000;
+  {
+    RunningReceiver receiver(receiver_options);
+    const auto driver = Make(WithSpill());
+    ASSERT_TRUE(driver->Initialize(trace_.identity()).ok());
+    // The others are not held up.
+    EXPECT_TRUE(Eventually([&] { return Stored(small) == small.File(4); }));
+    ASSERT_TRUE(driver->Release().ok());
+  }
+  EXPECT_EQ(SpillFiles(), 1u);
+  EXPECT_EQ(Stored(left), "");
+  RunningReceiver receiver(ReceiverOptions());
+  const auto driver = Make(WithSpill());
+  ASSERT_TRUE(driver->Initialize(trace_.identity()).ok());
+  EXPECT_TRUE(Eventually([&] { return Stored(left) == left.File(4); }));
+  EXPECT_TRUE(Eventually([&] { return SpillFiles() == 0; }));
+  ASSERT_TRUE(driver->Release().ok());
+}
+
 TEST_F(RemoteTest, DataLoss_ABlockThatTheReceiverNeverTakesIsGivenUp) {
   RunningReceiver::Options receiver_options = ReceiverOptions();
   receiver_options.limits.max_block_bytes = 2000;
