@@ -12,8 +12,8 @@ inline constexpr std::array kReceiverCalls = {
     // Trace files, in a directory that is open; the socket that goes at the
     // end.
     "openat", "close", "fstat", "newfstatat", "pread64", "pwrite64",
-    "ftruncate", "fsync", "fdatasync", "unlinkat", "faccessat", "faccessat2",
-    "lseek",
+    "ftruncate", "fsync", "fdatasync", "fadvise64", "unlinkat", "faccessat",
+    "faccessat2", "lseek",
     // Which traces have to go.
     "getdents64", "fstatfs",
     // Senders, by sockets that are there, and what is printed.

@@ -284,6 +284,10 @@ class FileKeeper final : public Keeper {
 
   void Remember(const StoredTrace& trace) {
     if (!trace.exists()) return;
+    if (trace.failed()) {
+      known_.erase(trace.name());
+      return;
+    }
     if (known_.size() >= kMaxKeptEnds) known_.erase(known_.begin());
     known_[trace.name()] = trace.Known();
   }
@@ -331,7 +335,11 @@ class FileKeeper final : public Keeper {
       Status status = LookOn(job, known ? &*known : nullptr);
       lock.lock();
       const bool gone = std::exchange(looking_at_, 0) != job.client;
-      if (status.ok() && (gone || job.trace->scanned())) Remember(*job.trace);
+      if (!status.ok()) {
+        known_.erase(job.trace->name());
+      } else if (gone || job.trace->scanned()) {
+        Remember(*job.trace);
+      }
       if (gone) continue;
       if (status.ok() && !job.trace->scanned()) {
         opening_.push_back(std::move(job));
@@ -384,6 +392,8 @@ class FileKeeper final : public Keeper {
       const Status status = one.trace->Sync();
       if (!status.ok()) TellDisk(status);
       lock.lock();
+      // Its client may be gone.
+      if (!status.ok()) known_.erase(one.trace->name());
       Put({.client = client, .next = one.next, .status = status});
     }
     syncing_ = false;

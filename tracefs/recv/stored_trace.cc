@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
+#include "tracefs/recv/kept_rest.h"
 
 namespace tracefs {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 // Frames this near to the end may never have reached the disk when a machine
 // went down; all before were acknowledged, and so are durable.
 constexpr uint64_t kDoubtedTraceBytes = uint64_t{256} << 20;
-constexpr int kMaxRests = 100;
 
 KnownEnd Looks(const struct stat& st) {
   return {.device = st.st_dev,
@@ -96,9 +95,10 @@ Status StoredTrace::ScanUntil(std::chrono::steady_clock::time_point time) {
 }
 
 KnownEnd StoredTrace::Known() const {
+  const std::lock_guard lock(mu_);
   KnownEnd known;
   struct stat st;
-  if (!fd_ || ::fstat(fd_.get(), &st) != 0) return known;
+  if (!fd_ || failed_ != 0 || ::fstat(fd_.get(), &st) != 0) return known;
   known = Looks(st);
   known.at = end_;
   known.next = next_;
@@ -106,8 +106,18 @@ KnownEnd StoredTrace::Known() const {
 }
 
 Status StoredTrace::EndScan(format::FrameScan::Step why) {
-  if (why == format::FrameScan::Step::kDamaged) {
-    if (Status s = KeepRest(end_, size_); !s.ok()) return s;
+  bool damaged = why == format::FrameScan::Step::kDamaged;
+  if (!damaged) {
+    // A length that is wrong reaches beyond the end as one that was cut does.
+    const auto more = scan_->Skip();
+    if (!more.ok()) return Quote(EIO);
+    damaged = *more;
+  }
+  if (damaged) {
+    if (Status s = KeepRest(directory_, name_, fd_.get(), end_, size_);
+        !s.ok()) {
+      return s;
+    }
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) {
     return Quote(errno);
@@ -117,39 +127,9 @@ Status StoredTrace::EndScan(format::FrameScan::Step why) {
   return Status::Ok();
 }
 
-// Nothing that was received is thrown away without a trace.
-Status StoredTrace::KeepRest(uint64_t from, uint64_t to) const {
-  for (int number = 1; number <= kMaxRests; ++number) {
-    const std::string name = name_ + ".rest-" + std::to_string(number);
-    const UniqueFd rest(::openat(directory_, name.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                 0600));
-    if (!rest && errno == EEXIST) continue;
-    if (!rest) return Quote(errno);
-    std::vector<std::byte> piece(size_t{1} << 20);
-    for (uint64_t at = from; at < to;) {
-      const auto n = std::min<uint64_t>(piece.size(), to - at);
-      const std::span<std::byte> part(piece.data(), n);
-      if (!ReadAllAt(fd_.get(), part, at)) return Quote(EIO);
-      if (Status s = WriteAllAt(rest.get(), part, at - from, what_); !s.ok()) {
-        return s;
-      }
-      at += n;
-    }
-    if (::fsync(rest.get()) != 0 || ::fsync(directory_) != 0) {
-      return Quote(errno);
-    }
-    std::fprintf(stderr,
-                 "tracefs-recv: '%s' is damaged from byte %llu on: what "
-                 "follows is now in '%s'\n",
-                 name_.c_str(), static_cast<unsigned long long>(from),
-                 name.c_str());
-    return Status::Ok();
-  }
-  return Status::Invalid("there are too many files '" + name_ + ".rest-…'");
-}
-
 Status StoredTrace::Append(ByteSpan bytes, size_t whole, uint64_t next) {
+  const std::lock_guard lock(mu_);
+  if (failed_ != 0) return Quote(failed_);
   if (!fd_) {
     fd_.Reset(::openat(directory_, name_.c_str(),
                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -159,7 +139,7 @@ Status StoredTrace::Append(ByteSpan bytes, size_t whole, uint64_t next) {
         !s.ok()) {
       return s;
     }
-    end_ = written_ = preamble_.size();
+    end_ = written_ = synced_end_ = preamble_.size();
     // Before any of it is acknowledged.
     if (::fsync(directory_) != 0) return Quote(errno);
   }
@@ -175,6 +155,7 @@ Status StoredTrace::Append(ByteSpan bytes, size_t whole, uint64_t next) {
 }
 
 void StoredTrace::Abandon() {
+  const std::lock_guard lock(mu_);
   if (!fd_) return;
   // Also where a write failed half way.
   (void)!::ftruncate(fd_.get(), static_cast<off_t>(end_));
@@ -183,9 +164,32 @@ void StoredTrace::Abandon() {
   if (end_ <= preamble_.size()) ::unlinkat(directory_, name_.c_str(), 0);
 }
 
-Status StoredTrace::Sync() const {
-  if (fd_.valid() && ::fdatasync(fd_.get()) != 0) return Quote(errno);
-  return Status::Ok();
+Status StoredTrace::Sync() {
+  std::unique_lock lock(mu_);
+  if (!fd_.valid()) return Status::Ok();
+  if (failed_ != 0) return Quote(failed_);
+  const uint64_t end = end_;
+  const uint64_t next = next_;
+  lock.unlock();
+  const int error = ::fdatasync(fd_.get()) == 0 ? 0 : errno;
+  lock.lock();
+  if (error == 0) {
+    synced_end_ = std::max(synced_end_, end);
+    synced_next_ = std::max(synced_next_, next);
+    return Status::Ok();
+  }
+  // The kernel tells of it once, and takes for written what was not.
+  failed_ = error;
+  if (synced_end_ != 0) {
+    (void)!::ftruncate(fd_.get(), static_cast<off_t>(synced_end_));
+    end_ = written_ = synced_end_;
+    next_ = synced_next_;
+  } else {
+    // Of what was found any may be acknowledged: who opens it next reads what
+    // the disk has.
+    (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+  return Quote(error);
 }
 
 }  // namespace tracefs

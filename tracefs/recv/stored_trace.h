@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,7 @@ struct KnownEnd {
   uint64_t next = 0;  // number after the last of them
 };
 
-// Used by one thread at a time, but for Sync.
+// Used by one thread at a time, but for Sync and those beside it.
 class StoredTrace {
  public:
   // A trace whose file, if there is one, is `name` in `directory`; both outlive
@@ -54,17 +55,29 @@ class StoredTrace {
   Status Append(ByteSpan bytes, size_t whole, uint64_t next);
   // Cuts off what is not whole.
   void Abandon();
-  // Threads: any.
-  Status Sync() const;
-
   const std::string& name() const { return name_; }
-  uint64_t next() const { return next_; }  // number after the last whole frame
-  uint64_t size() const { return written_; }
+
+  // --- Threads: any.
+
+  // After an error the file has what was synced before, and takes no more: the
+  // sender sends the rest again, to who opens it then.
+  Status Sync();
+  bool failed() const {
+    const std::lock_guard lock(mu_);
+    return failed_ != 0;
+  }
+  uint64_t next() const {  // number after the last whole frame
+    const std::lock_guard lock(mu_);
+    return next_;
+  }
+  uint64_t size() const {
+    const std::lock_guard lock(mu_);
+    return written_;
+  }
 
  private:
   Status Quote(int error) const;
   Status EndScan(format::FrameScan::Step why);
-  Status KeepRest(uint64_t from, uint64_t to) const;
 
   const int directory_;
   const std::string name_;
@@ -72,9 +85,15 @@ class StoredTrace {
   const std::string preamble_;
   const format::Serial serial_;
   UniqueFd fd_;
-  uint64_t end_ = 0;      // of the last whole frame
-  uint64_t written_ = 0;  // of all
+
+  mutable std::mutex mu_;  // guards these, once it is scanned
+  uint64_t end_ = 0;       // of the last whole frame
+  uint64_t written_ = 0;   // of all
   uint64_t next_ = 0;
+  // The same of what is on the disk for certain; 0: not known.
+  uint64_t synced_end_ = 0;
+  uint64_t synced_next_ = 0;
+  int failed_ = 0;  // errno of a Sync
 
   bool scanned_ = false;
   uint64_t size_ = 0;                      // of the file

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/support/net_world.h"
+#include "tests/unit/recv/failing_sync.h"
 
 namespace tracefs {
 namespace {
@@ -96,6 +97,54 @@ TEST_F(StoredTraceTest, WhatIsNotWholeGoes) {
                   .ok());
   stored.Abandon();
   EXPECT_EQ(Read(), trace_.File(1));
+}
+
+// A length that claims more than there is looks as a cut does.
+TEST_F(StoredTraceTest, DataLoss_WhatFollowsAWrongLengthIsKept) {
+  std::string file = trace_.File(4);
+  const size_t second = trace_.File(1).size();
+  file[second + 6] = static_cast<char>(file[second + 6] ^ 1);
+  folder_.Write("t.trace", file);
+  StoredTrace stored = Make(trace_);
+  ASSERT_TRUE(Find(stored).ok());
+  EXPECT_EQ(Read(), trace_.File(1));
+  EXPECT_EQ(TempFolder::Read(folder_.Path("t.trace.rest-1")),
+            file.substr(second));
+}
+
+// The kernel says it once, and then takes for written what never was: the
+// sender is to send it again.
+TEST_F(StoredTraceTest, DataLoss_WhatAFailedSyncMayHaveLostIsNotThere) {
+  for (const uint64_t synced : {0u, 3u}) {
+    std::filesystem::remove(folder_.Path("t.trace"));
+    StoredTrace stored = Make(trace_);
+    ASSERT_TRUE(Find(stored).ok());
+    uint64_t next = 0;
+    const auto append = [&](uint64_t end) {
+      while (next < end) {
+        const std::string frame = trace_.Frame(next);
+        ASSERT_TRUE(stored.Append(AsBytes(frame), frame.size(), ++next).ok());
+      }
+    };
+    append(synced);
+    if (synced != 0) {
+      ASSERT_TRUE(stored.Sync().ok());
+    }
+    append(synced + 2);
+    test::failing_syncs = 1;
+    EXPECT_EQ(stored.Sync().error(), EIO);
+    EXPECT_TRUE(Read() == trace_.File(synced));
+    EXPECT_EQ(stored.next(), synced);
+    // Nor does it go on as if nothing had been.
+    EXPECT_EQ(stored.Sync().error(), EIO);
+    EXPECT_EQ(stored.Append(AsBytes(trace_.Frame(next)), 1, next + 1).error(),
+              EIO);
+    EXPECT_EQ(stored.Known().at, 0u);
+    stored.Abandon();
+    StoredTrace again = Make(trace_);
+    ASSERT_TRUE(Find(again).ok());
+    EXPECT_EQ(again.next(), synced);
+  }
 }
 
 TEST_F(StoredTraceTest, Malicious_AnotherTraceOfThatNameIsLeftAlone) {

@@ -13,7 +13,9 @@
 #include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/format/frame_scan.h"
 #include "tracefs/recv/fleet/places.h"
+#include "tracefs/recv/kept_rest.h"
 
 namespace tracefs {
 namespace {
@@ -126,7 +128,7 @@ Status DayFiles::OpenAll() {
     File file;
     if (any_ && day == last_.day) {
       file = std::move(last_);
-    } else if (Status s = Open(day, name_ + ".trace", &file); !s.ok()) {
+    } else if (Status s = Open(day, FileName(/*late=*/false), &file); !s.ok()) {
       return s;
     }
     if (file.fd.valid()) {
@@ -135,7 +137,7 @@ Status DayFiles::OpenAll() {
       any_ = true;
     }
     File beside;
-    if (Status s = Open(day, name_ + ".late.trace", &beside); !s.ok()) {
+    if (Status s = Open(day, FileName(/*late=*/true), &beside); !s.ok()) {
       return s;
     }
     if (beside.fd.valid()) late.push_back(std::move(beside));
@@ -183,7 +185,12 @@ Status DayFiles::Open(const std::string& day, const std::string& name,
 // What is there counts as stored, although who wrote it may have been killed
 // before it was durable.
 Status DayFiles::SyncFound(const File& file, const std::string& path) const {
-  if (::fdatasync(file.fd.get()) != 0) return Status::System(errno, path);
+  if (::fdatasync(file.fd.get()) != 0) {
+    const Status failed = Status::System(errno, path);
+    // Who opens it next reads what the disk has.
+    (void)::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    return failed;
+  }
   const UniqueFd day(::openat(folder_.fd(),
                               (std::string(kDayPrefix) + file.day).c_str(),
                               O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -220,13 +227,15 @@ Status DayFiles::ReadOn(File* file, bool late) {
   if (::fstat(file->fd.get(), &st) != 0) return Status::System(errno, name_);
   const auto size = static_cast<uint64_t>(st.st_size);
   std::vector<std::byte> payload;
+  bool damaged = false;
   while (file->end + format::kFrameHeaderBytes <= size) {
     std::array<std::byte, format::kFrameHeaderBytes> bytes;
     if (!ReadAllAt(file->fd.get(), bytes, file->end)) {
       return Status::System(EIO, name_);
     }
     format::FrameCheck check(serial_);
-    if (check.Begin(bytes) != format::FrameFault::kNone) break;
+    damaged = check.Begin(bytes) != format::FrameFault::kNone;
+    if (damaged) break;
     const FrameHeader header = check.header();
     const uint64_t at = file->end + format::kFrameHeaderBytes;
     if (at + header.payload_bytes > size) break;
@@ -239,7 +248,8 @@ Status DayFiles::ReadOn(File* file, bool late) {
         return Status::System(EIO, name_);
       }
       check.Add(payload);
-      if (!check.good()) break;
+      damaged = !check.good();
+      if (damaged) break;
     }
     if (zero) {
       block_zero_ = std::string(AsText(bytes)) + std::string(AsText(payload));
@@ -247,15 +257,35 @@ Status DayFiles::ReadOn(File* file, bool late) {
     Take(header, mark ? ByteSpan(payload) : ByteSpan(), late, file);
     file->end = at + header.payload_bytes;
   }
-  // Under the lock there is no writer: this was cut when a receiver ended.
-  if (file->end != size &&
-      ::ftruncate(file->fd.get(), static_cast<off_t>(file->end)) != 0) {
-    return Status::System(errno, name_);
+  return file->end == size ? Status::Ok() : CutOff(*file, size, damaged, late);
+}
+
+// Under the lock there is no writer: what is not whole was cut when a receiver
+// ended, unless frames follow that were acknowledged.
+Status DayFiles::CutOff(const File& file, uint64_t size, bool damaged,
+                        bool late) const {
+  if (!damaged) {
+    const Result<bool> more =
+        format::FrameScan(file.fd.get(), file.end, size, serial_, 0).Skip();
+    if (!more.ok()) return more.status();
+    damaged = *more;
   }
-  return Status::Ok();
+  if (damaged) {
+    const Result<UniqueFd> day = folder_.Day(file.day);
+    if (!day.ok()) return day.status();
+    if (Status s =
+            KeepRest(day->get(), FileName(late), file.fd.get(), file.end, size);
+        !s.ok()) {
+      return s;
+    }
+  }
+  return ::ftruncate(file.fd.get(), static_cast<off_t>(file.end)) == 0
+             ? Status::Ok()
+             : Status::System(errno, name_);
 }
 
 Status DayFiles::Write(ByteSpan bytes, File* file) {
+  if (!file->unsynced) file->unsynced = file->end;
   if (Status s = WriteAllAt(file->fd.get(), bytes, file->end, name_); !s.ok()) {
     // What was written of it goes, so that the file ends well.
     (void)!::ftruncate(file->fd.get(), static_cast<off_t>(file->end));
@@ -270,7 +300,7 @@ Status DayFiles::Begin(const std::string& day, uint64_t sequence, File* file) {
   Result<UniqueFd> folder = folder_.Day(day);
   if (!folder.ok()) return folder.status();
   const bool late = file == &late_;
-  const std::string name = name_ + (late ? ".late.trace" : ".trace");
+  const std::string name = FileName(late);
   File made;
   made.day = day;
   made.fd.Reset(::openat(folder->get(), name.c_str(),
@@ -290,8 +320,10 @@ Status DayFiles::Begin(const std::string& day, uint64_t sequence, File* file) {
   // One from a receiver that was killed before it wrote a block.
   (void)!::ftruncate(made.fd.get(), 0);
   made.end = 0;
+  made.unsynced = 0;
   const std::string bytes = start;
   if (Status s = WriteAllAt(made.fd.get(), AsBytes(bytes), 0, name); !s.ok()) {
+    ::unlinkat(folder->get(), name.c_str(), 0);
     return s;
   }
   if (Status s = SyncFolder(folder->get(), name); !s.ok()) return s;
@@ -327,7 +359,7 @@ Status DayFiles::Append(const std::string& day, uint64_t sequence,
                                   .block = std::max<uint64_t>(sequence, 1),
                                   .link = last_.link.value()});
       if (Status s = Write(AsBytes(mark), &last_); !s.ok()) return s;
-      if (::fdatasync(last_.fd.get()) != 0) return Status::System(errno, name_);
+      if (Status s = SyncFile(&last_); !s.ok()) return s;
       last_.closed = true;
     }
     if (next_day == last_.day) {
@@ -357,7 +389,9 @@ Status DayFiles::Append(const std::string& day, uint64_t sequence,
 Status DayFiles::AppendLate(const std::string& day, uint64_t sequence,
                             ByteSpan frame) {
   if (!late_.fd.valid() || late_.day != day) {
-    if (Status s = Open(day, name_ + ".late.trace", &late_); !s.ok()) return s;
+    if (Status s = Open(day, FileName(/*late=*/true), &late_); !s.ok()) {
+      return s;
+    }
     if (late_.fd.valid()) {
       if (Status s = ReadOn(&late_, /*late=*/true); !s.ok()) return s;
     } else if (Status s = Begin(day, sequence, &late_); !s.ok()) {
@@ -366,17 +400,45 @@ Status DayFiles::AppendLate(const std::string& day, uint64_t sequence,
   }
   if (Status s = Write(frame, &late_); !s.ok()) return s;
   missing_.Remove(sequence);
-  return ::fdatasync(late_.fd.get()) == 0 ? Status::Ok()
-                                          : Status::System(errno, name_);
+  return SyncFile(&late_);
+}
+
+Status DayFiles::SyncFile(File* file) {
+  if (!file->fd.valid()) return Status::Ok();
+  if (::fdatasync(file->fd.get()) != 0) {
+    failed_ = Status::System(errno, name_);
+    Doubt();
+    return failed_;
+  }
+  file->unsynced.reset();
+  return Status::Ok();
 }
 
 Status DayFiles::Sync() {
+  if (failed_.ok() && SyncFile(&last_).ok()) (void)SyncFile(&late_);
+  return NoteSynced();
+}
+
+Status DayFiles::NoteSynced() {
+  last_.unsynced = late_.unsynced = std::nullopt;
+  return std::exchange(failed_, Status::Ok());
+}
+
+void DayFiles::Doubt() {
   for (const File* file : {&last_, &late_}) {
-    if (file->fd.valid() && ::fdatasync(file->fd.get()) != 0) {
-      return Status::System(errno, name_);
+    if (!file->fd.valid()) continue;
+    if (file->unsynced) {
+      (void)!::ftruncate(file->fd.get(), static_cast<off_t>(*file->unsynced));
     }
+    // What others wrote is read from the disk.
+    (void)::posix_fadvise(file->fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
-  return Status::Ok();
+  last_ = {};
+  late_ = {};
+  opened_ = any_ = resumed_ = false;
+  next_ = 0;
+  missing_ = {};
+  block_zero_.clear();
 }
 
 Status KeepHeads(const HostFolder& folder, const std::string& date) {

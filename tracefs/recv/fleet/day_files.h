@@ -5,6 +5,7 @@
 // one has done meanwhile is found by reading on from where it was known.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tracefs/base/bytes.h"
@@ -40,8 +41,14 @@ class DayFiles {
   // One that is Missing: into a file beside, SERIAL.late.trace, a part of the
   // trace for itself.
   Status AppendLate(const std::string& day, uint64_t sequence, ByteSpan frame);
-  // What was appended is on the disk.
+  // What was appended is on the disk. After an error, also of one that syncs
+  // in another way (Doubt), it is not there any more, and all is read again:
+  // the kernel tells of such an error once, and takes for written what was not.
   Status Sync();
+  void Doubt();
+  // It was synced in another way: an error if one of what was appended since
+  // the last time is gone, as syncing it in between had failed.
+  Status NoteSynced();
 
  private:
   // One file as it is read.
@@ -49,6 +56,8 @@ class DayFiles {
     UniqueFd fd;
     std::string day;
     uint64_t end = 0;  // of what was read: whole frames
+    // Where begins what was appended here and not synced yet.
+    std::optional<uint64_t> unsynced;
     uint64_t part = 0;
     format::PartLink link;
     bool closed = false;  // has its mark at the end
@@ -57,12 +66,18 @@ class DayFiles {
   void ReadKeptHead();
   Status Open(const std::string& day, const std::string& name, File* file);
   Status SyncFound(const File& file, const std::string& path) const;
-  // Reads on to the last whole frame, and cuts off what follows.
+  // Reads on to the last whole frame, and cuts off what follows; if that is
+  // damage, it is kept in another file.
   Status ReadOn(File* file, bool late);
+  Status CutOff(const File& file, uint64_t size, bool damaged, bool late) const;
   void Take(const format::FrameHeader& header, ByteSpan mark, bool late,
             File* file);
   Status Begin(const std::string& day, uint64_t sequence, File* file);
   Status Write(ByteSpan bytes, File* file);
+  Status SyncFile(File* file);
+  std::string FileName(bool late) const {
+    return name_ + (late ? ".late.trace" : ".trace");
+  }
 
   const HostFolder& folder_;
   const std::string preamble_;
@@ -76,6 +91,7 @@ class DayFiles {
   uint64_t next_ = 0;
   Ranges missing_;
   std::string block_zero_;  // its frame, once it is known
+  Status failed_;           // of a sync, until Sync tells
 };
 
 // Before the folder of a day goes: of the traces of which nothing else is there
