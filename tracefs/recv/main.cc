@@ -388,8 +388,7 @@ Status RunFrom(const RecvOptions& options) {
   ServiceManager service = ServiceManager::FromEnvironment();
   const UniqueFd stop = SignalsOf({SIGTERM, SIGINT, SIGHUP});
   if (!stop) return Status::System(errno, "signalfd");
-  // A descriptor for each trace and one for its host's lock and folder.
-  RaiseDescriptorLimit(4096);
+  RaiseDescriptorLimit(kFleetDescriptors);
   FleetOptions fleet = *options.fleet;
   if (!options.keys.empty()) {
     auto keys = std::make_shared<KeyRing>();

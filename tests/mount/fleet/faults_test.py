@@ -7,7 +7,6 @@ that have one name. Nothing that was recorded is lost by any of it."""
 import glob
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import fleet_world  # noqa: E402
 import nats_servers  # noqa: E402
 from certificates import make_certificates  # noqa: E402
-from fleet_world import said  # noqa: E402
+from fleet_world import (a_full_disk_is_waited_for, counted,  # noqa: E402
+                         said)
 from nats_servers import NatsClient, NatsServer  # noqa: E402
 from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
@@ -74,13 +74,6 @@ def stored(fleet, receiver=None):
 def ended(receiver):
     receiver.send_signal(signal.SIGTERM)
     expect_equal(receiver.wait(30), 0, said(receiver))
-
-
-def counted(receiver):
-    """What it said in the end."""
-    return {name: int(re.search(pattern, said(receiver))[1]) for name, pattern in
-            (("stored", r"stored (\d+) blocks"), ("doubled", r"(\d+) doubled"),
-             ("never", r"(\d+) never came"))}
 
 
 def messages_in(server):
@@ -340,6 +333,21 @@ def a_full_disk_of_one_server_loses_nothing(suite):
     return result
 
 
+def a_full_disk_of_the_receiver_loses_nothing(suite):
+    """As traces and as tables. What it has it keeps, though the broker would not
+    send it again for an hour."""
+    results = []
+    for arguments in ((), ("--format", "jsonl", "--every", "200ms")):
+        name = "full-" + ("tables" if arguments else "traces")
+        server = started(NatsServer(suite, name))
+        broker = nats_servers.Broker([server])
+        broker.receiver[broker.receiver.index("--redeliver") + 1] = "1h"
+        results.append(a_full_disk_is_waited_for(
+            suite, name, broker, arguments, lambda: messages_in(server)))
+        nats_servers.stop_all()
+    return f"{results} events"
+
+
 def ending(case, suite):
     """Runs a case and ends the servers that it started."""
     if nats_servers.missing():
@@ -357,7 +365,8 @@ def main():
                  a_broker_that_was_away_for_long,
                  another_tenant_gets_nothing_in, two_receivers_of_one_name,
                  credentials_that_are_taken_away_are_told,
-                 a_full_disk_of_one_server_loses_nothing):
+                 a_full_disk_of_one_server_loses_nothing,
+                 a_full_disk_of_the_receiver_loses_nothing):
         suite.run(case.__name__.replace("_", " "), ending, case, suite)
     suite.finish()
 

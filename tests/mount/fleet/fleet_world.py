@@ -271,8 +271,7 @@ def forged_seals_are_not_stored(fleet, secret, send):
                == blocks and fleet.tables(), "all to be judged")
     receiver.send_signal(signal.SIGTERM)
     expect_equal(receiver.wait(30), 0, said(receiver))
-    left = int(re.search(r"(\d+) left", said(receiver))[1])
-    expect(left >= blocks and f" {blocks} refused" in said(receiver),
+    expect(counted(receiver)["left"] >= blocks and f" {blocks} refused" in said(receiver),
            said(receiver))
     expect_equal([n for n in os.listdir(fleet.out) if n.startswith("host=")],
                  [f"host={HOST}"], "hosts")
@@ -294,3 +293,30 @@ def another_key_leaves_blocks_with_the_broker(fleet, secret, other):
     fleet.await_all([fleet.receiver(*arguments, "--key", other,
                                     "--key", secret)])
     return f"{fleet.expect_same(fleet.lines())} events"
+
+
+def counted(receiver):
+    """What it said in the end."""
+    return {name: int(re.search(pattern, said(receiver))[1]) for name, pattern in
+            (("stored", r"stored (\d+) blocks"), ("doubled", r"(\d+) doubled"),
+             ("never", r"(\d+) never came"), ("left", r"(\d+) left"))}
+
+
+def a_full_disk_is_waited_for(suite, name, broker, arguments, messages):
+    """What could not be stored is stored once there is room; `messages` are in
+    the stream."""
+    fleet = Fleet(suite, name + "-fleet", broker, options="buf = 4096")
+    with suite.tmpfs(name + "-fleet", "out", size="256k") as small:
+        receiver = fleet.receiver(*arguments)
+        fleet.work(1000)
+        wait_until(lambda: "trying again" in said(receiver),
+                   "the disk to become full")
+        fleet.work(40)
+        fleet.mount.unmount()
+        subprocess.run(["mount", "-o", "remount,size=50m", small], check=True)
+        fleet.await_all([receiver])
+        expect("takes traces again" in said(receiver), said(receiver))
+        counts = counted(receiver)
+        expect_equal((counts["stored"], counts["doubled"]), (messages(), 0),
+                     "blocks stored, and doubled")
+        return fleet.expect_same(fleet.lines() if arguments else None)

@@ -17,7 +17,8 @@ import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import kafka_cluster as kafka  # noqa: E402
 from fleet_world import (HOST, SOAK_SECONDS, Fleet,  # noqa: E402
-                         encrypted_fleet, forged_seals_are_not_stored,
+                         a_full_disk_is_waited_for, encrypted_fleet,
+                         forged_seals_are_not_stored,
                          lines_of_killed_receivers,
                          receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
@@ -195,6 +196,14 @@ def blocks_that_lack_their_key_stay_with_the_broker(suite):
     return tables_need_the_key(fleet, secret)
 
 
+def a_full_disk_of_the_receiver_loses_nothing(suite):
+    """Nothing of what it holds comes again over a connection that lasts."""
+    cluster = Cluster(suite)
+    count = a_full_disk_is_waited_for(
+        suite, "full", cluster, (), lambda: len(list(cluster.messages())))
+    return f"{count} events"
+
+
 def a_feed_is_lines_in_messages(suite):
     cluster = Cluster(suite, options="feed = ocsf")
     fleet = Fleet(suite, "feed", cluster)
@@ -247,6 +256,7 @@ def main():
                  brokers_that_are_away_cost_nothing, what_is_forged_is_refused,
                  forged_seals_are_not_taken,
                  tables_have_each_event_once,
+                 a_full_disk_of_the_receiver_loses_nothing,
                  blocks_that_lack_their_key_stay_with_the_broker, a_feed_is_lines_in_messages,
                  added_to_a_running_mount):
         suite.run(case.__name__.replace("_", " "), ending, case, suite)

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/support/trace_builder.h"
+#include "tests/unit/recv/fleet_trace.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/recv/fleet/store.h"
@@ -109,26 +109,8 @@ TEST_F(HousekeepingTest, OneAtATimeKeepsHouse) {
 // A trace that goes on when retention has taken all that was there of it.
 class ResumedTest : public HousekeepingTest {
  protected:
-  ResumedTest() {
-    for (int i = 0; i < 6; ++i) {
-      trace_.DefinePath(0, "f" + std::to_string(i));
-      trace_.EndBlock();
-    }
-  }
   FleetBlock Block(size_t i, const std::string& day) {
-    const std::vector<size_t>& offsets = trace_.frame_offsets();
-    const std::string& bytes = trace_.bytes();
-    const size_t end = i + 1 < offsets.size() ? offsets[i + 1] : bytes.size();
-    FleetBlock block;
-    block.host = "web1";
-    block.day = day;
-    block.preamble = bytes.substr(0, offsets[0]);
-    block.frame = bytes.substr(offsets[i], end - offsets[i]);
-    block.serial = trace_.serial();
-    block.sequence = i;
-    block.number = i;
-    block.since = std::chrono::steady_clock::now();
-    return block;
+    return trace_.Block(i, day);
   }
   static std::vector<uint64_t> Commit(FleetStore* store) {
     std::vector<uint64_t> done;
@@ -137,14 +119,11 @@ class ResumedTest : public HousekeepingTest {
     EXPECT_TRUE(refused.empty());
     return done;
   }
-  std::string Stored(const std::string& day) const {
+  std::string Stored(const std::string& day) {
     std::ifstream in(root_ / "host=web1" / ("date=" + day) /
-                         (format::SerialText(trace_serial()) + ".trace"),
+                         (format::SerialText(trace_.serial()) + ".trace"),
                      std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
-  }
-  format::Serial trace_serial() const {
-    return const_cast<test::TraceBuilder&>(trace_).serial();
   }
   // Whole and readable: block 0 is there, then `i`.
   void ExpectGoesOn(const std::string& day, size_t i) {
@@ -154,7 +133,7 @@ class ResumedTest : public HousekeepingTest {
     EXPECT_TRUE(stored.ends_with(Block(i, day).frame));
   }
 
-  test::TraceBuilder trace_;
+  test::FleetTrace trace_;
 };
 
 TEST_F(ResumedTest, ByTheReceiverThatHadItOpen) {

@@ -91,8 +91,7 @@ class FleetReceiver {
       uint64_t bytes = 0;
       std::vector<uint64_t> done;
       // While nothing can be stored, no more is held than that.
-      while (!last && bytes < kRoundBytes &&
-             store_->held_bytes() <= options_.store.max_held_bytes) {
+      while (!last && bytes < kRoundBytes && !HoldsTooMuch()) {
         auto fetched = consumer.Fetch(kFetchMost, kFetchPatience);
         if (!fetched.ok()) return fetched.status();
         if (fetched->empty()) break;
@@ -119,7 +118,15 @@ class FleetReceiver {
         if (Status s = consumer.Acknowledge(done); !s.ok()) return s;
       }
       if (last) return Status::Ok();
+      // Fetching waits; where nothing may be fetched, this does.
+      if (done.empty() && bytes == 0 && HoldsTooMuch()) {
+        Stopped(kFetchPatience);
+      }
     }
+  }
+
+  bool HoldsTooMuch() const {
+    return store_->held_bytes() > options_.store.max_held_bytes;
   }
 
   // A full disk is waited for: the broker keeps what comes.

@@ -13,6 +13,10 @@
 
 namespace tracefs {
 
+// Descriptors that a store of traces has use for. With a limit below it keeps
+// fewer files open.
+inline constexpr uint64_t kFleetDescriptors = 4 * 2048 + 256;
+
 struct FleetStoreOptions {
   std::string directory;
   std::string format;  // empty: traces; else that of the tables
@@ -32,6 +36,14 @@ struct FleetCounts {
   uint64_t late = 0;     // came after those that follow them were stored
   uint64_t gaps = 0;     // blocks that did not come in time
   uint64_t files = 0;    // of tables
+
+  void Add(const FleetCounts& more) {
+    blocks += more.blocks;
+    doubled += more.doubled;
+    late += more.late;
+    gaps += more.gaps;
+    files += more.files;
+  }
 };
 
 // Used by one thread.

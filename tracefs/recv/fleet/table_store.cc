@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -204,7 +205,12 @@ class TableStore final : public FleetStore {
               });
     std::vector<FleetBlock> run;
     std::vector<FleetBlock> rest = std::exchange(*blocks, {});
+    Status status;
     for (FleetBlock& block : rest) {
+      if (!status.ok()) {
+        blocks->push_back(std::move(block));
+        continue;
+      }
       if (block.preamble != head->substr(0, block.preamble.size())) {
         refused->push_back(
             {std::move(block),
@@ -218,14 +224,16 @@ class TableStore final : public FleetStore {
       }
       stored.Add(block.sequence, block.sequence + 1);
       if (!run.empty() && run.back().sequence + 1 != block.sequence) {
-        if (Status s = WriteRun(key, *head, day->get(), &run, done); !s.ok()) {
-          return s;
-        }
+        status = WriteRun(key, *head, day->get(), &run, done);
       }
       run.push_back(std::move(block));
     }
-    return run.empty() ? Status::Ok()
-                       : WriteRun(key, *head, day->get(), &run, done);
+    if (status.ok() && !run.empty()) {
+      status = WriteRun(key, *head, day->get(), &run, done);
+    }
+    // What could not be written.
+    std::ranges::move(run, std::back_inserter(*blocks));
+    return status;
   }
 
   Status RefuseOld(const char* why, Clock::time_point now,

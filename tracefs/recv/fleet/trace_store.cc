@@ -1,7 +1,10 @@
 // Blocks as traces, DIR/host=H/date=D/SERIAL.trace, as they were sent.
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -12,15 +15,21 @@
 namespace tracefs {
 namespace {
 
-// Traces whose files stay open.
-constexpr size_t kMaxOpen = 2048;
+// Descriptors of a trace that is open: folder and lock of its host, two files;
+// and what is left for all else.
+constexpr size_t kDescriptors = 4;
+constexpr size_t kOtherDescriptors = 256;
+constexpr size_t kMinOpenTraces = 16;
+constexpr size_t kMaxOpenTraces = 2048;
+static_assert(kMaxOpenTraces * kDescriptors + kOtherDescriptors ==
+              kFleetDescriptors);
 // With more of them one sync of the file system is cheaper than one for each.
 constexpr size_t kManyFiles = 16;
 
 class TraceStore final : public FleetStore {
  public:
   TraceStore(int root, FleetStoreOptions options)
-      : root_(root), options_(std::move(options)) {}
+      : root_(root), options_(std::move(options)), max_open_(MaxOpen()) {}
 
   void Add(FleetBlock block) override {
     held_bytes_ += block.frame.size();
@@ -33,24 +42,22 @@ class TraceStore final : public FleetStore {
   Status Commit(bool /*hurry*/, std::vector<uint64_t>* done,
                 std::vector<Refused>* refused) override {
     const auto now = Clock::now();
-    std::vector<uint64_t> stored;
-    std::vector<Key> dirty;
-    std::set<Key> waiting;
-    for (const Key& key : std::exchange(due_, {})) {
-      Trace& trace = traces_[key];
-      const size_t before = stored.size();
-      if (Status s = CommitOne(key, &trace, now, &stored, refused); !s.ok()) {
-        return s;
+    const std::set<Key> due = std::exchange(due_, {});
+    Status status;
+    for (auto at = due.begin(); at != due.end();) {
+      Round round;
+      for (size_t n = 0; n < max_open_ / 2 && at != due.end(); ++n, ++at) {
+        Trace& trace = traces_[*at];
+        // After an error the rest waits.
+        if (status.ok()) status = CommitOne(*at, &trace, now, &round, refused);
+        if (!trace.held.empty()) due_.insert(*at);
+        trace.used = ++uses_;
       }
-      if (stored.size() != before) dirty.push_back(key);
-      if (!trace.held.empty()) waiting.insert(key);
-      trace.used = ++uses_;
+      // What could be stored is acknowledged, whatever became of the rest.
+      if (Status s = Settle(&round, done); !s.ok() && status.ok()) status = s;
+      CloseSome();
     }
-    due_ = std::move(waiting);
-    if (Status s = SyncAll(dirty); !s.ok()) return s;
-    done->insert(done->end(), stored.begin(), stored.end());
-    CloseSome();
-    return Status::Ok();
+    return status;
   }
 
   void Forget() override {
@@ -68,10 +75,26 @@ class TraceStore final : public FleetStore {
     std::multimap<uint64_t, FleetBlock> held;  // by sequence
     uint64_t used = 0;
   };
+  // What was stored, and is not on the disk yet.
+  struct Stored {
+    Key key;
+    std::vector<FleetBlock> blocks;
+  };
+  struct Round {
+    std::vector<Stored> stored;
+    FleetCounts counts;
+  };
+
+  static size_t MaxOpen() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const size_t all = std::max<size_t>(limit.rlim_cur, kOtherDescriptors);
+    return std::clamp<size_t>((all - kOtherDescriptors) / kDescriptors,
+                              kMinOpenTraces, kMaxOpenTraces);
+  }
 
   Status CommitOne(const Key& key, Trace* trace, Clock::time_point now,
-                   std::vector<uint64_t>* stored,
-                   std::vector<Refused>* refused) {
+                   Round* round, std::vector<Refused>* refused) {
     if (trace->held.empty()) return Status::Ok();
     if (trace->files == nullptr) {
       Result<HostFolder> folder = HostFolder::Open(root_, key.first);
@@ -90,35 +113,50 @@ class TraceStore final : public FleetStore {
     trace->files->ResumeAt(trace->held.begin()->first);
     // Whoever has waited long waits for what does not come.
     const bool impatient = held_bytes_ > options_.max_held_bytes;
+    std::vector<FleetBlock>* stored = nullptr;
     while (!trace->held.empty()) {
       FleetBlock& block = trace->held.begin()->second;
       if (block.sequence > trace->files->next() && !impatient &&
           now - block.since < options_.gap_patience) {
         break;
       }
-      if (Status s = Store(block, trace->files.get()); !s.ok()) return s;
-      stored->push_back(block.number);
+      if (Status s = Store(block, trace->files.get(), &round->counts);
+          !s.ok()) {
+        return s;
+      }
+      if (stored == nullptr) {
+        stored = &round->stored.emplace_back(Stored{key, {}}).blocks;
+      }
       held_bytes_ -= block.frame.size();
+      stored->push_back(std::move(block));
       trace->held.erase(trace->held.begin());
     }
     return Status::Ok();
   }
 
-  Status Store(const FleetBlock& block, DayFiles* files) {
+  static Status Store(const FleetBlock& block, DayFiles* files,
+                      FleetCounts* counts) {
     const ByteSpan frame = AsBytes(block.frame);
     const uint64_t next = files->next();
     if (block.sequence >= next) {
-      counts_.gaps += block.sequence - next;
-      ++counts_.blocks;
-      return files->Append(block.day, block.sequence, frame);
-    }
-    if (!files->Missing(block.sequence)) {
-      ++counts_.doubled;
+      if (Status s = files->Append(block.day, block.sequence, frame); !s.ok()) {
+        return s;
+      }
+      counts->gaps += block.sequence - next;
+      ++counts->blocks;
       return Status::Ok();
     }
-    ++counts_.blocks;
-    ++counts_.late;
-    return files->AppendLate(block.day, block.sequence, frame);
+    if (!files->Missing(block.sequence)) {
+      ++counts->doubled;
+      return Status::Ok();
+    }
+    if (Status s = files->AppendLate(block.day, block.sequence, frame);
+        !s.ok()) {
+      return s;
+    }
+    ++counts->blocks;
+    ++counts->late;
+    return Status::Ok();
   }
 
   void RefuseAll(Trace* trace, const Status& why,
@@ -133,29 +171,70 @@ class TraceStore final : public FleetStore {
     trace->folder.reset();
   }
 
-  // Also of those whose blocks were there: another receiver may have written
-  // them and not synced yet.
-  Status SyncAll(const std::vector<Key>& dirty) {
-    if (dirty.size() > kManyFiles) {
-      return ::syncfs(root_) == 0 ? Status::Ok()
-                                  : Status::System(errno, "syncing");
+  // Makes durable what was stored, and acknowledges it, or takes it back.
+  Status Settle(Round* round, std::vector<uint64_t>* done) {
+    const Status synced = SyncAll(round->stored);
+    for (auto& [key, blocks] : round->stored) {
+      for (FleetBlock& block : blocks) {
+        if (synced.ok()) {
+          done->push_back(block.number);
+        } else {
+          Add(std::move(block));
+        }
+      }
     }
-    for (const Key& key : dirty) {
-      if (Status s = traces_[key].files->Sync(); !s.ok()) return s;
-    }
-    return Status::Ok();
+    if (synced.ok()) counts_.Add(round->counts);
+    return synced;
   }
 
+  // Also of those whose blocks were there: another receiver may have written
+  // them and not synced yet.
+  Status SyncAll(const std::vector<Stored>& stored) {
+    int error = 0;
+    const bool many = stored.size() > kManyFiles;
+    if (many) error = ::syncfs(root_) == 0 ? 0 : errno;
+    Status status =
+        error == 0 ? Status::Ok() : Status::System(error, "syncing");
+    if (many && error == 0) {
+      for (const auto& [key, blocks] : stored) {
+        const Status noted = traces_[key].files->NoteSynced();
+        if (status.ok()) status = noted;
+      }
+      return status;
+    }
+    for (const auto& [key, blocks] : stored) {
+      const Trace& trace = traces_[key];
+      // What others add meanwhile might go with what is taken back.
+      const HostFolder::Lock lock(*trace.folder);
+      if (many || !status.ok()) {
+        trace.files->Doubt();
+      } else {
+        status = trace.files->Sync();
+      }
+    }
+    return status;
+  }
+
+  // Those that were used longest ago; what waits in them stays.
   void CloseSome() {
-    if (traces_.size() <= kMaxOpen) return;
-    const uint64_t before = uses_ - kMaxOpen / 2;
-    std::erase_if(traces_, [&](const auto& one) {
-      return one.second.held.empty() && one.second.used < before;
-    });
+    const size_t most = max_open_ / 2;
+    if (traces_.size() <= most) return;
+    const uint64_t before = uses_ - most;
+    for (auto at = traces_.begin(); at != traces_.end();) {
+      Trace& trace = at->second;
+      if (trace.used >= before) {
+        ++at;
+        continue;
+      }
+      trace.files.reset();
+      trace.folder.reset();
+      at = trace.held.empty() ? traces_.erase(at) : std::next(at);
+    }
   }
 
   const int root_;
   const FleetStoreOptions options_;
+  const size_t max_open_;  // traces whose files are
   std::map<Key, Trace> traces_;
   std::set<Key> due_;  // with blocks that wait
   uint64_t held_bytes_ = 0;
