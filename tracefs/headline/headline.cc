@@ -10,6 +10,7 @@
 #include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/shell_word.h"
 #include "tracefs/text/units.h"
 
 namespace tracefs {
@@ -72,20 +73,6 @@ constexpr std::array<KindRow, Headline::kKinds> kRows = {{
 std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// For a shell, on a terminal.
-std::string ShellWord(std::string_view word) {
-  const std::string shown = TerminalText(word);
-  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') ||
-           std::string_view("/._-+,:@%=").find(c) != std::string_view::npos;
-  });
-  if (plain && word.front() != '-') return shown;
-  std::string quoted = word.starts_with('-') ? "'./" : "'";
-  for (const char c : shown) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string LossesText(std::span<const format::TraceContext* const> traces) {
@@ -169,12 +156,12 @@ uint64_t Headline::ElapsedNs(const HeadlineFacts& facts) const {
                                                         : last_ns_ - first_ns_);
 }
 
-std::string Headline::TimeText(const HeadlineFacts& facts) const {
+std::string Headline::TimeText(const HeadlineFacts& facts, bool several) const {
   const std::string operations =
       "the " + CountText(count_, "file operation", "file operations") +
       " recorded here";
   const uint64_t elapsed_ns = ElapsedNs(facts);
-  const bool whole = facts.elapsed_ns || processes_told_;
+  const bool whole = facts.elapsed_ns || (processes_told_ && !several);
   if (elapsed_ns == 0) {
     return count_ == 0 ? "No file operation was recorded here."
                        : CountText(count_, "file operation was",
@@ -219,7 +206,7 @@ std::vector<Saving> Headline::Savings(const HeadlineFacts& facts) const {
       traces = " TRACE\u2026";
       break;
     }
-    traces += ' ' + ShellWord(trace);
+    traces += ' ' + ShellPath(trace);
   }
   std::vector<Saving> findings;
   for (size_t i = 0; i < kKinds; ++i) {
@@ -243,7 +230,8 @@ HeadlineText Headline::Finish(
   const bool counted = std::ranges::any_of(
       traces, [](const auto* trace) { return trace->stats.aggregates != 0; });
   HeadlineText text;
-  if (count_ != 0 || !counted) text.sentences = TimeText(facts);
+  if (count_ != 0 || !counted)
+    text.sentences = TimeText(facts, traces.size() > 1);
   if (counted) {
     text.sentences += count_ == 0 ? "Operations" : " Others";
     text.sentences += " were counted, not recorded one by one.";

@@ -68,7 +68,9 @@ class Headline {
 
   void Saw(uint64_t real_ns, uint64_t length_ns);
   uint64_t ElapsedNs(const HeadlineFacts& facts) const;
-  std::string TimeText(const HeadlineFacts& facts) const;
+  // `several`: what is told is not one run, but lies between the first and the
+  // last of several traces.
+  std::string TimeText(const HeadlineFacts& facts, bool several) const;
   std::string ElsewhereText() const;
   std::vector<Saving> Savings(const HeadlineFacts& facts) const;
 

@@ -22,6 +22,7 @@
 #include "tracefs/base/mount_table.h"
 #include "tracefs/base/version.h"
 #include "tracefs/mount/kernel_promises.h"
+#include "tracefs/text/shell_word.h"
 
 namespace tracefs {
 namespace {
@@ -132,25 +133,6 @@ void DescribeBacking(const std::string& path, int fd,
     header->Set("backing.free_bytes",
                 std::to_string(uint64_t{space.f_bfree} * space.f_frsize));
   }
-}
-
-// A word quoted for a shell.
-std::string ShellWord(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-      "-_./:=,@%+";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-    return word;
-  }
-  std::string quoted = "'";
-  for (const char c : word) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
 }
 
 // This process's command line. It never contains keys.

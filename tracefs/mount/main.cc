@@ -29,6 +29,7 @@
 #include "tracefs/mount/run_options.h"
 #include "tracefs/survive/hand_over.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/shell_word.h"
 #include "tracefs/text/units.h"
 #include "tracefs/tracers/plan.h"
 
@@ -93,7 +94,7 @@ void TellWhereItGoes(const MountOptions& options) {
   if (options.trace.empty()) return;
   std::cerr << "tracefs-mount: recording to " << TerminalWord(options.trace)
             << ", at most " << SizeText(kDefaultPartBytes * kDefaultParts)
-            << "; next: tracefs-ctl " << TerminalWord(options.mount_point)
+            << "; next: tracefs-ctl " << ShellPath(options.mount_point)
             << " unmount\n";
 }
 
