@@ -196,6 +196,24 @@ Result<CommandLine> CommandLine::Parse(int argc, const char* const* argv,
   return line;
 }
 
+// As of a variable of a script that was never set: it would count as if the
+// option had not been given.
+Status CommandLine::JudgeEmpty(const CommandOption& row) const {
+  // Numbers and words say themselves that they are none; other things may be
+  // empty.
+  constexpr std::string_view kPlaces[] = {"FILE",     "DIR",     "FOLDER",
+                                          "TRACE",    "POLICY",  "MNT",
+                                          "ORIGINAL", "ADDRESS", "OLD"};
+  if (std::ranges::find(kPlaces, row.value) == std::end(kPlaces)) return {};
+  for (const std::string& text : Texts(row.long_name())) {
+    if (text.empty()) {
+      return Status::Invalid("--" + row.long_name() + ": its " +
+                             std::string(row.value) + " is empty");
+    }
+  }
+  return {};
+}
+
 Status CommandLine::JudgeWords(const CommandOption& row) const {
   if (row.words.empty() || row.open) return {};
   const std::vector<std::string_view> known = Words(row);
@@ -253,6 +271,7 @@ Status CommandLine::Judge(const CommandOptions& options) const {
   for (const CommandOption& row : options) {
     const std::string name = row.long_name();
     if (!Has(name)) continue;
+    if (Status s = JudgeEmpty(row); !s.ok()) return s;
     if (Status s = JudgeWords(row); !s.ok()) return s;
     for (std::string_view rest = row.excludes; !rest.empty();) {
       const std::string other(TakeUpTo(rest, ' '));

@@ -122,6 +122,7 @@ class CommandLine {
   using Parser = std::optional<uint64_t> (*)(std::string_view);
 
   Status Judge(const CommandOptions& options) const;
+  Status JudgeEmpty(const CommandOption& row) const;
   Status JudgeWords(const CommandOption& row) const;
   Status TakeChecked(Parser parse, std::string_view kind,
                      const std::string& name, uint64_t min, uint64_t max,

@@ -21,6 +21,7 @@ CommandOptions Rows() {
       {.name = "follow,f", .help = "go on", .excludes = "wait limit"},
       {"limit", "N", "at most N"},
       {"size", "SIZE", "so large"},
+      {"output", "FILE", "to where"},
       {.name = "color",
        .value = "WHEN",
        .help = "coloured or not",
@@ -160,6 +161,8 @@ TEST(CommandLineTest, ExcludedOptionsAreRefusedWhicheverComesFirst) {
 
 TEST(CommandLineTest, OneOfWhatAnOptionNeedsIsEnough) {
   EXPECT_EQ(ErrorOf({"--overlapping"}), "--overlapping needs --from or --to");
+  // As of a variable of a script that was never set.
+  EXPECT_EQ(ErrorOf({"--output", ""}), "--output: its FILE is empty");
   EXPECT_TRUE(Parse({"--overlapping", "--to", "1"}).ok());
   EXPECT_TRUE(Parse({"--overlapping", "--from", "1"}).ok());
 }
