@@ -82,8 +82,14 @@ std::string NameOf(std::string_view word) {
 // --browse X …" of a trace.
 FrontAnswer Top(std::span<const std::string> rest, const LookAtPath& look) {
   std::vector<std::string> words;
-  const auto first = std::ranges::find_if(
-      rest, [](const std::string& word) { return !word.starts_with('-'); });
+  const auto is_plain = [](const std::string& word) {
+    return !word.starts_with('-');
+  };
+  // A word may also be the value of an option.
+  auto first = std::ranges::find_if(rest, [&](const std::string& word) {
+    return is_plain(word) && look(word) != PathKind::kMissing;
+  });
+  if (first == rest.end()) first = std::ranges::find_if(rest, is_plain);
   if (first != rest.end() && look(*first) == PathKind::kFile) {
     words = {"tracefs-dump", "--browse"};
     words.insert(words.end(), rest.begin(), rest.end());

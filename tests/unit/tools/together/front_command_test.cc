@@ -56,6 +56,14 @@ TEST(FrontCommandTest, TopOfAMountIsLiveAndOfATraceBrowses) {
   EXPECT_THAT(Words({"top", "a.trace"}),
               ElementsAre("tracefs-dump", "--browse", "a.trace"));
   EXPECT_THAT(Words({"top"}), ElementsAre("tracefs-ctl", "top"));
+  // The value of an option is neither.
+  EXPECT_THAT(Words({"top", "--interval", "1s", "/mnt"}),
+              ElementsAre("tracefs-ctl", "/mnt", "top", "--interval", "1s"));
+  EXPECT_THAT(
+      Words({"top", "--view", "files", "a.trace"}),
+      ElementsAre("tracefs-dump", "--browse", "--view", "files", "a.trace"));
+  EXPECT_THAT(Words({"top", "/gone", "-n", "1"}),
+              ElementsAre("tracefs-ctl", "/gone", "top", "-n", "1"));
 }
 
 TEST(FrontCommandTest, HelpIsOfCommandsAndOfManualPages) {
