@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <fstream>
 #include <optional>
 
 #include "tracefs/base/folder.h"
@@ -26,6 +28,19 @@ Status CheckNotInside(int source, const std::string& mount_point) {
       "itself there. Mount elsewhere, over the source itself, or as root");
 }
 
+namespace {
+
+// Whether some users have no number here (user_namespaces(7)).
+bool MapsUsers() {
+  std::ifstream map("/proc/self/uid_map");
+  uint64_t first = 0;
+  uint64_t outside = 0;
+  uint64_t count = 0;
+  return (map >> first >> outside >> count) && count != UINT32_MAX;
+}
+
+}  // namespace
+
 std::vector<std::string> LostWithoutRoot(
     const std::vector<std::string>& fuse_options) {
   const uint64_t capabilities = EffectiveCapabilities();
@@ -33,6 +48,12 @@ std::vector<std::string> LostWithoutRoot(
     return (capabilities & CapabilityBit(capability)) != 0;
   };
   std::vector<std::string> lost;
+  if (MapsUsers()) {
+    lost.emplace_back(
+        "a user namespace: owners and groups without a number in it appear as "
+        "65534, in the trace, too; chown and chgrp to them fail with EINVAL "
+        "and are not recorded");
+  }
   if (!has(CAP_SETUID) || !has(CAP_SETGID) || !has(CAP_CHOWN)) {
     const bool shared = std::find(fuse_options.begin(), fuse_options.end(),
                                   "allow_other") != fuse_options.end();

@@ -344,6 +344,9 @@ def case_ordinary_user(suite):
     if got.returncode == 3 and "user namespaces" in got.stderr:
         return Skip(got.stderr.strip())
     expect_equal((got.returncode, got.stdout), (6, "65534\nx\n"), got.stderr)
+    # Others than he are not told apart there.
+    expect("a user namespace: owners" in suite.command(
+        "tracefs-dump", "--header", trace), "what is different for him")
     expect("/f" in Trace(suite, trace).paths("create"), "its file")
 
 
