@@ -461,7 +461,7 @@ HelpPage CtlHelp() {
   constexpr size_t kWidth = 20;
   for (const CommandRow& row : kCommands) {
     std::string left = std::string(row.name) + ' ' + std::string(row.arguments);
-    left.resize(std::max(left.size(), kWidth), ' ');
+    left.resize(std::max(left.size() + 1, kWidth), ' ');
     begin += "  " + left + std::string(row.help) + '\n';
   }
   begin += "\nTRACER is the id of a tracer, as list has it, or its name.\n";
