@@ -426,7 +426,8 @@ void Runner::WaitForAll() {
     if (tid < 0 && errno == EINTR) continue;
     if (tid <= 0) return;
     if (tid == mount_->pid()) {
-      mount_gone_ = true;  // the command goes on, with errors
+      // If it ended, the command goes on, with errors. A stop is no end.
+      if (!WIFSTOPPED(status)) mount_gone_ = true;
       continue;
     }
     // When the command stops, so do we: our parent sees it and resumes both.

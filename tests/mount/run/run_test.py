@@ -350,6 +350,21 @@ def case_ordinary_user(suite):
     expect("/f" in Trace(suite, trace).paths("create"), "its file")
 
 
+def case_a_mount_that_was_stopped_for_a_while_goes_on(suite):
+    """Its process is the child of tracefs-run that is not the command."""
+    folder, trace = place(suite, "mount-stopped")
+    script = ("for child in $(cat /proc/$PPID/task/$PPID/children); do "
+              "test $child = $$ || mount=$child; done; "
+              "kill -STOP $mount; sleep 0.2; kill -CONT $mount; "
+              "for i in 1 2 3; do echo $i > f$i; done")
+    got = run(suite, "-o", trace, "--", "sh", "-c", script, cwd=folder)
+    expect_equal(got.returncode, 0, got.stderr)
+    expect("the mount ended" not in got.stderr, got.stderr)
+    expect(Trace(suite, trace).paths("create") >= {"/f1", "/f2", "/f3"},
+           "what was written afterwards")
+    wait_until(lambda: not users_of(folder), "its mount has gone")
+
+
 def case_job_control(suite):
     """In a terminal: stopped with its command by Ctrl-Z, and on again."""
     folder, trace = place(suite, "jobs")
@@ -400,7 +415,9 @@ def main():
                  case_exit_statuses, case_filter_and_environment, case_config,
                  case_killed, case_signals, case_daemons, case_nested,
                  case_tracers_are_let_go, case_mounts_below, case_root,
-                 case_ordinary_user, case_job_control):
+                 case_ordinary_user,
+                 case_a_mount_that_was_stopped_for_a_while_goes_on,
+                 case_job_control):
         suite.run(case.__name__[5:].replace("_", " "), case, suite)
     suite.finish()
 
