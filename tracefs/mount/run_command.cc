@@ -145,24 +145,41 @@ void PassOn(int signal, siginfo_t* info, void*) {
   if (info->si_code <= 0 && g_command > 0) ::kill(g_command, signal);
 }
 
+// Ctrl-Z, which reaches the command, too.
+volatile sig_atomic_t g_told_to_stop = 0;
+
+void NoteStop(int, siginfo_t* info, void*) {
+  if (info->si_code > 0) g_told_to_stop = 1;
+}
+
+// What has stopped the command is for both of them. A SIGSTOP by itself is not:
+// who sent it may be what is followed here, and would never come to resume it.
+bool StopsBoth(int signal) {
+  if (signal != SIGSTOP) return PtraceCompanion::Stops(signal);
+  return g_told_to_stop != 0;  // ls(1) catches the one and sends the other
+}
+
 constexpr std::array kPassedOn = {SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,
                                   SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
 // It stops when the command does, not before.
-constexpr std::array kIgnored = {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
+constexpr std::array kIgnored = {SIGTTIN, SIGTTOU, SIGPIPE};
+
+void Catch(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action {};
+  if (::sigaction(signal, nullptr, &action) == 0 &&
+      action.sa_handler == SIG_IGN) {
+    return;  // as under nohup(1)
+  }
+  action = {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
 
 // After the command has started, which must have them unchanged.
 void LeaveSignalsToCommand() {
-  for (const int signal : kPassedOn) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == 0 &&
-        action.sa_handler == SIG_IGN) {
-      continue;  // as under nohup(1)
-    }
-    action = {};
-    action.sa_sigaction = &PassOn;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    ::sigaction(signal, &action, nullptr);
-  }
+  for (const int signal : kPassedOn) Catch(signal, &PassOn);
+  Catch(SIGTSTP, &NoteStop);
   for (const int signal : kIgnored) ::signal(signal, SIG_IGN);
 }
 
@@ -431,16 +448,16 @@ void Runner::WaitForAll() {
       continue;
     }
     // When the command stops, so do we: our parent sees it and resumes both.
-    const bool stopped = WIFSTOPPED(status) &&
-                         (companion_ != nullptr && companion_->follows(tid)
-                              ? status >> 16 == PtraceCompanion::kStopEvent &&
-                                    PtraceCompanion::Stops(WSTOPSIG(status))
-                              : true);
+    const bool followed = companion_ != nullptr && companion_->follows(tid);
+    const bool stopped =
+        WIFSTOPPED(status) && StopsBoth(WSTOPSIG(status)) &&
+        (!followed || status >> 16 == PtraceCompanion::kStopEvent);
     if (companion_ != nullptr) {
       static_cast<void>(companion_->Handle(tid, status));
     }
     if (tid != g_command) continue;
     if (stopped) {
+      g_told_to_stop = 0;
       ::kill(::getpid(), SIGSTOP);
     } else if (WIFEXITED(status) || WIFSIGNALED(status)) {
       OnCommand(status);

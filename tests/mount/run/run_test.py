@@ -365,12 +365,34 @@ def case_a_mount_that_was_stopped_for_a_while_goes_on(suite):
     wait_until(lambda: not users_of(folder), "its mount has gone")
 
 
+def case_a_command_that_its_own_child_resumes_goes_on(suite):
+    folder, trace = place(suite, "resumed")
+    script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; echo done"
+    for n, processes in enumerate(("ptrace", "off")):
+        got = run(suite, "-q", "--processes", processes, "-o", f"{trace}{n}",
+                  "--", "sh", "-c", script, cwd=folder)
+        expect_equal((got.returncode, got.stdout), (0, "done\n"), got.stderr)
+
+
+# It says where it is, and repeats a line; the second one catches Ctrl-Z and
+# then stops by the signal that nobody can catch, as ls(1) does.
+COMMANDS = ("sh -c 'echo here; read line; echo got $line'",
+            "python3 -c 'import os, signal, sys; "
+            "signal.signal(signal.SIGTSTP, "
+            "lambda *_: os.kill(os.getpid(), signal.SIGSTOP)); "
+            'print("here", flush=True); print("got", sys.stdin.readline())\'')
+
+
 def case_job_control(suite):
     """In a terminal: stopped with its command by Ctrl-Z, and on again."""
-    folder, trace = place(suite, "jobs")
+    for n, command in enumerate(COMMANDS):
+        folder, trace = place(suite, f"jobs{n}")
+        stop_and_resume(suite, command, folder, trace)
+        Trace(suite, trace)
+
+
+def stop_and_resume(suite, command, folder, trace):
     leader, follower = pty.openpty()
-    command = (f"{suite.bin}/tracefs-run -q -o {trace} -- sh -c "
-               "'echo here; read line; echo got $line'")
     shell = subprocess.Popen(
         ["bash", "--norc", "-i"], stdin=follower, stdout=follower,
         stderr=follower, cwd=folder, start_new_session=True,
@@ -389,7 +411,8 @@ def case_job_control(suite):
     os.write(leader, b"PS1='ready> '\n")
     wait_for(b"ready> ")
     wait_for(b"ready> ")
-    os.write(leader, command.encode() + b"\n")
+    os.write(leader, f"{suite.bin}/tracefs-run -q -o {trace} -- {command}\n"
+             .encode())
     wait_for(b"here\r\n")
     time.sleep(0.3)
     os.write(leader, b"\x1a")
@@ -404,7 +427,6 @@ def case_job_control(suite):
     os.write(leader, b"exit\n")
     shell.wait(PATIENCE_S)
     os.close(leader)
-    Trace(suite, trace)
 
 
 def main():
@@ -417,6 +439,7 @@ def main():
                  case_tracers_are_let_go, case_mounts_below, case_root,
                  case_ordinary_user,
                  case_a_mount_that_was_stopped_for_a_while_goes_on,
+                 case_a_command_that_its_own_child_resumes_goes_on,
                  case_job_control):
         suite.run(case.__name__[5:].replace("_", " "), case, suite)
     suite.finish()
