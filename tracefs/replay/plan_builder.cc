@@ -9,6 +9,7 @@
 #include "tracefs/base/crc32c.h"
 #include "tracefs/event/op_set.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/replay/acl.h"
 
 namespace tracefs::replay {
 namespace {
@@ -151,6 +152,12 @@ void PlanBuilder::Learn(NodeId id, const Observed& seen) {
   } else if (seen.Has(Field::kType)) {
     node.mode = static_cast<uint16_t>((node.mode & 07777) |
                                       (seen.Get32(Field::kType) & 15) << 12);
+  }
+  if (seen.op() == Op::setxattr_ && seen.text == kAccessAcl) {
+    const auto bits = seen.has_data ? ModeOfAcl(seen.data) : std::nullopt;
+    node.mode = static_cast<uint16_t>((node.mode & ~0777) | bits.value_or(0));
+    // It may have ended the set-group-ID bit: that depends on who asks.
+    if (!bits || (node.mode & S_ISGID) != 0) node.known &= ~TreeEntry::kMode;
   }
   if (seen.Has(Field::kFuid) && seen.Has(Field::kFgid)) {
     node.uid = seen.Get32(Field::kFuid);

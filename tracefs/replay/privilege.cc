@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tracefs/replay/acl.h"
+
 namespace tracefs::replay {
 namespace {
 
@@ -16,22 +18,6 @@ constexpr std::array<PrivilegeInfo, kPrivilegeCount> kInfos = {{
      "--trusted-xattrs"},
     {"devices", "device nodes", "--devices"},
 }};
-
-// linux/posix_acl_xattr.h: a version, and entries of a tag, permissions and an
-// id, little-endian. Two tags name a user or group; an unreadable ACL may, too.
-bool NamesSomebody(ByteSpan acl) {
-  constexpr uint16_t kUser = 0x02;
-  constexpr uint16_t kGroup = 0x08;
-  constexpr size_t kHeaderBytes = 4;
-  constexpr size_t kEntryBytes = 8;
-  if (acl.empty()) return false;
-  if (acl.size() % kEntryBytes != kHeaderBytes) return true;
-  for (size_t at = kHeaderBytes; at < acl.size(); at += kEntryBytes) {
-    const auto tag = LoadLe<uint16_t>(acl.data() + at);
-    if (tag == kUser || tag == kGroup) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -50,7 +36,7 @@ PrivilegeCounts LeftOut::Counts() const {
 std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
                                           ByteSpan value) {
   if (name.starts_with("user.")) return std::nullopt;
-  if (name.starts_with("system.posix_acl_")) {
+  if (name == kAccessAcl || name == kDefaultAcl) {
     return NamesSomebody(value) ? std::optional(Privilege::kOwner)
                                 : std::nullopt;
   }

@@ -20,6 +20,7 @@
 #include "tracefs/base/file_checksum.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/format/state_message.h"
+#include "tracefs/replay/acl.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -188,7 +189,7 @@ Status TargetTree::MakeEntry(const TreeEntry& entry, int dir) {
   }
   if (rc != 0) return fail();
   const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
-  if (!fd) return fail();
+  if (!fd || !DropInheritedAcls(fd.get())) return fail();
   if (!options_.grants.Has(Privilege::kOwner)) {
     if (entry.Knows(TreeEntry::kOwner)) NoteOwner(entry.uid, entry.gid);
   } else if (entry.Knows(TreeEntry::kOwner) &&

@@ -14,6 +14,7 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op_set.h"
+#include "tracefs/replay/acl.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -504,6 +505,10 @@ void UndoRecorder::KeepXattr(const Action& a, const File& file) {
   if (was_there) step.value = value.substr(0, static_cast<size_t>(n));
   if (a.Has(kUnknownBytes) || !is_known) {
     Refuse("the value that it had is not in the trace");
+  }
+  // Without the ACL, or with another one, its mask is what the group may do.
+  if (name == kAccessAcl) {
+    Add(a, Kind::kMode, file.number).mode = file.st.st_mode & 07777;
   }
 }
 

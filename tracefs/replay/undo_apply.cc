@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/replay/acl.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -268,12 +269,9 @@ bool UndoApplier::Change(const UndoStep& step) {
   const int fd = object.get();
   held_.push_back(std::move(object));
   const struct stat was = live_[step.file];
-  const auto dress = [this, fd, was, file = step.file] {
-    bool done = true;
-    if (owners_) {
-      done = ::fchownat(fd, "", was.st_uid, was.st_gid, AT_EMPTY_PATH) == 0;
-    }
-    done &= S_ISLNK(was.st_mode) || ChmodFd(fd, was.st_mode & 07777) == 0;
+  const auto change_mode = [this, fd, was, file = step.file] {
+    const bool done =
+        S_ISLNK(was.st_mode) || ChmodFd(fd, was.st_mode & 07777) == 0;
     LookAgain(fd, file);
     return done;
   };
@@ -283,15 +281,22 @@ bool UndoApplier::Change(const UndoStep& step) {
       done = ChangeContents(step, fd);
       break;
     case Kind::kMode:
-      back_.emplace_back(dress);
+      back_.emplace_back(change_mode);
       done = ChmodFd(fd, step.mode) == 0;
       break;
     case Kind::kOwner:
-      back_.emplace_back(dress);
+      // It ends set-id bits.
+      back_.emplace_back(change_mode);
+      back_.emplace_back([this, fd, was] {
+        return !owners_ ||
+               ::fchownat(fd, "", was.st_uid, was.st_gid, AT_EMPTY_PATH) == 0;
+      });
       done =
           owners_ && ::fchownat(fd, "", step.uid, step.gid, AT_EMPTY_PATH) == 0;
       break;
     default:
+      // Without the ACL its mask stays in the mode.
+      if (step.other == kAccessAcl) back_.emplace_back(change_mode);
       done = ChangeXattr(step, fd);
   }
   const int error = errno;

@@ -15,6 +15,7 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/replay/acl.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -112,7 +113,7 @@ bool Dress(int dir, const std::string& name, bool owners,
     return false;
   }
   const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW));
-  if (!fd) return false;
+  if (!fd || !DropInheritedAcls(fd.get())) return false;
   if (step.kind != Kind::kMakeLink &&
       ChmodFd(fd.get(), step.mode & 07777) != 0) {
     return false;

@@ -8,6 +8,7 @@ on file systems that clone and on some that do not.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,10 +22,41 @@ import undo_test  # noqa: E402
 from ransom import FILES, INNOCENT, make_victims, ransom_script  # noqa: E402
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
 from trees import tree_digest  # noqa: E402
-from workloads import AS_IT_WAS  # noqa: E402
+from workloads import ACL, AS_IT_WAS  # noqa: E402
 
 KINDS = ("tmpfs", "ext4", "xfs", "btrfs")
 CLONES = ("xfs", "btrfs")
+# Changes of rights, each alone in its trace: what was there before, and what is
+# to be taken back.
+WORDS = f"""
+import os
+from os import chmod, chown, mkdir, removexattr, setxattr, unlink
+ACL = bytes.fromhex("{ACL}")
+def acl(path, kind="access", value=ACL):
+    setxattr(path, "system.posix_acl_" + kind, value)
+def put(path, mode):
+    with open(path, "w") as file:
+        file.write("it was there\\n")
+    chmod(path, mode)
+"""
+# What a file was is read behind the first look at it.
+LOOK = """
+import time
+for folder, _, names in os.walk("."):
+    for name in names:
+        os.lstat(os.path.join(folder, name))
+time.sleep(0.1)
+"""
+RIGHTS = {
+    "an ACL": (
+        "put('f', 0o644)", "acl('f'); put('beside', 0o600)"),
+    "an ACL that is removed": (
+        "put('f', 0o640); acl('f')",
+        "removexattr('f', 'system.posix_acl_access'); put('beside', 0o600)"),
+    "what is older than the ACL that its folder gives": (
+        "mkdir('d'); put('d/f', 0o640); mkdir('d/e'); acl('d', 'default')",
+        "unlink('d/f'); os.rmdir('d/e')"),
+}
 
 
 def stream(kept, more="", keep=""):
@@ -331,6 +363,20 @@ for name in ("home/a.doc", "home/b.doc", "home/c.tmp", "d.doc",
             expect_equal((told["parts"], told["same"], told["held"]),
                          (2, 50_000, 50_000), "the same bytes once")
 
+    def rights(self, title):
+        """Who may do what is as before, whatever the kernel changed along."""
+        with self.store("ext4") as folder:
+            source, kept = self.place(folder, re.sub(r"\W", "-", title))
+            had, does = RIGHTS[title]
+            subprocess.run([sys.executable, "-B", "-c", WORDS + had],
+                           cwd=source, check=True)
+            before = state_of(source)
+            trace, pid = self.traced(source, stream(kept), WORDS + LOOK + does)
+            expect(state_of(source) != before, "nothing was changed")
+            said = self.undo(trace, source, pid, "--apply")
+            expect_equal(said["not_done"], 0, said)
+            expect_tree(state_of(source), before, title)
+
     def unnoticed(self):
         """No access time, link or other name tells of it."""
         with self.store("xfs") as folder:
@@ -399,6 +445,8 @@ def main():
     suite.run("the oldest goes when the budget is used up", keep.budget)
     suite.run("no room for what is to be kept", keep.full)
     suite.run("only what is chosen is kept, and the same once", keep.chosen)
+    for title in RIGHTS:
+        suite.run(f"rights as before: {title}", keep.rights, title)
     suite.run("nobody notices", keep.unnoticed)
     suite.run("what cannot be is refused", keep.refusals)
     suite.finish()

@@ -22,14 +22,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from tracefs_harness import (  # noqa: E402
     Suite, expect, expect_equal, wait_until)
 from trees import expect_same_tree, tree_digest  # noqa: E402
-from workloads import record  # noqa: E402
+from workloads import ACL, CAPABILITY, USER, record  # noqa: E402
 
-USER = 12345
-# cap_setuid+ep (linux/capability.h: revision 2, effective; two words of each).
-CAPABILITY = "0100000280000000000000000000000000000000"
-# A user has all rights by name (linux/posix_acl_xattr.h).
-ACL = ("02000000" "01000600ffffffff" "02000700" + USER.to_bytes(4, "little").hex()
-       + "04000000ffffffff" "10000700ffffffff" "20000000ffffffff")
 OPTIONS = {"set_id": ("--set-id",), "security_xattrs": ("--security-xattrs",),
            "trusted_xattrs": ("--trusted-xattrs",), "devices": ("--devices",),
            "owners": ("--users", "recorded")}

@@ -8,6 +8,13 @@ import os
 import subprocess
 import sys
 
+# Rights that a trace may ask for, as what extended attributes hold.
+USER = 12345
+# cap_setuid+ep (linux/capability.h: revision 2, effective; two words of each).
+CAPABILITY = "0100000280000000000000000000000000000000"
+# A user has all rights by name (linux/posix_acl_xattr.h).
+ACL = ("02000000" "01000600ffffffff" "02000700" + USER.to_bytes(4, "little").hex()
+       + "04000000ffffffff" "10000700ffffffff" "20000000ffffffff")
 # A replay that leaves nothing out.
 AS_IT_WAS = ("--users", "recorded", "--set-id", "--security-xattrs",
              "--trusted-xattrs")

@@ -6,6 +6,7 @@
 #include <linux/falloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/replay/acl_text.h"
 #include "tests/unit/replay/undo_world.h"
+#include "tracefs/replay/acl.h"
 #include "tracefs/replay/undo_names.h"
 
 namespace tracefs::replay {
@@ -346,6 +349,23 @@ TEST_F(PutBackTest, WhatAFileIs) {
   Chown(kRootSlot, "b", 1, 2);
   SetXattr(kRootSlot, "a", "user.was", "other");
   SetXattr(kRootSlot, "b", "user.new", "1");
+  FailsAfter();
+}
+
+TEST_F(PutBackTest, AnAcl) {
+  if (::geteuid() != 0) GTEST_SKIP() << "ACLs of others take root";
+  if (::removexattr(live_.c_str(), kAccessAcl) != 0 && errno == EOPNOTSUPP) {
+    GTEST_SKIP() << "no ACLs here";
+  }
+  Grant(Privilege::kOwner);
+  const std::string acl = AclText("u:rw 1234:rwx g:r m:rwx o:");
+  Has(kRootSlot, "a", S_IFREG | 0640, "A");
+  Has(kRootSlot, "b", S_IFREG | 0640, "B");
+  mine_ = false;
+  SetXattr(kRootSlot, "b", kAccessAcl, acl);
+  mine_ = true;
+  SetXattr(kRootSlot, "a", kAccessAcl, acl);
+  RemoveXattr(kRootSlot, "b", kAccessAcl);
   FailsAfter();
 }
 
