@@ -48,7 +48,7 @@ enum ActionFlag : uint32_t {
   kUnknownBytes = 1u << 8,
   // A look at what was looked at before, and has not been changed since.
   kRepeated = 1u << 9,
-  // What it removes has names that the trace does not tell.
+  // What it removes, or looks at, has names that the trace does not tell.
   kUnknownNames = 1u << 10,
   // What it destroyed is in the folder of what was kept (STR_KEEP), and all
   // else that it takes to undo it is in the trace.

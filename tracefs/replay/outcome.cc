@@ -50,6 +50,8 @@ std::string_view ExplainedName(Explained why) {
       return "another user's rights";
     case Explained::kLeftOut:
       return "left out, not asked for";
+    case Explained::kUntoldNames:
+      return "names not in the trace";
   }
   return "";
 }

@@ -27,8 +27,9 @@ enum class Explained : uint8_t {
   kDevice,        // device nodes are not made
   kRights,        // it takes another user, or root
   kLeftOut,       // it outlives the replay as a right, and was not asked for
+  kUntoldNames,   // names that a file has had all along, and nobody used
 };
-inline constexpr size_t kExplainedCount = 7;
+inline constexpr size_t kExplainedCount = 8;
 std::string_view ExplainedName(Explained why);
 
 struct Mismatch {

@@ -168,16 +168,7 @@ void PlanBuilder::Learn(NodeId id, const Observed& seen) {
     node.size = seen.Get(Field::kSize);
     node.known |= TreeEntry::kSize;
   }
-  const bool names_change = IsByName(seen.op()) || seen.op() == Op::link_;
-  if (node.initial && seen.Has(Field::kNlink) &&
-      (!names_change || seen.op() == Op::lookup_)) {
-    uint64_t names = 0;
-    for (LinkId at = node.first_link; at != kNoLink;
-         at = model_.link(at).next) {
-      ++names;
-    }
-    node.more_names = !S_ISDIR(node.mode) && seen.Get(Field::kNlink) > names;
-  }
+  LearnNames(id, seen);
 }
 
 void PlanBuilder::Unlinked(NodeId id) {

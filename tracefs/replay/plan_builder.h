@@ -110,6 +110,8 @@ class PlanBuilder {
   bool IsGone(std::string_view path, uint64_t inode) const;
   NodeId WalkTo(std::string_view path, bool is_dir);
   void Learn(NodeId id, const Observed& seen);
+  void LearnNames(NodeId id, const Observed& seen);
+  void NoteNames(NodeId id, const Observed& seen, Action* a);
   NodeId Named(NodeId parent, std::string_view name, const Observed& seen);
 
   // --- Order.

@@ -33,6 +33,7 @@ Status PlanBuilder::DoName(const Observed& seen) {
   UseName(seen.parent, seen.name, UseKind::kShared, false);
   if (found != kNoNode) {
     a.file = FileNumber(found);
+    NoteNames(found, seen, &a);
     order_.Use(Resource::kFile, found, UseKind::kShared);
     if (model_.node(found).changing_until_ns > seen.begin_ns()) {
       a.flags |= kSizeRaces;
@@ -314,6 +315,7 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
     a.new_size = seen.Get(Field::kNewSize);
     a.new_atime_ns = static_cast<int64_t>(seen.Get(Field::kNewAtime));
     a.new_mtime_ns = static_cast<int64_t>(seen.Get(Field::kNewMtime));
+    NoteNames(file, seen, &a);
     UseOf(a, file, UseKind::kAlone);
     if (seen.marked && ((resizes && !HasBytes(file, a.new_size, UINT64_MAX)) ||
                         !KnowsAttributes(file))) {
@@ -422,6 +424,7 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   a.valid = seen.Get32(Field::kValid);
   a.text = seen.text;
   a.file = FileNumber(file);
+  NoteNames(file, seen, &a);
   if (op == Op::setxattr_ && seen.has_data) {
     a.data = seen.data;
     a.flags |= kHasData;

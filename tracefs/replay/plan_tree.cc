@@ -27,6 +27,26 @@ Status PlanBuilder::Ensure(NodeId id) {
   return {};
 }
 
+// Whether what was there before has names that no operation has told of.
+void PlanBuilder::LearnNames(NodeId id, const Observed& seen) {
+  Node& node = model_.node(id);
+  if (!node.initial || !seen.Has(Field::kNlink) || ChangesNames(seen.op())) {
+    return;
+  }
+  uint64_t names = 0;
+  for (LinkId at = node.first_link; at != kNoLink; at = model_.link(at).next) {
+    ++names;
+  }
+  node.more_names = !S_ISDIR(node.mode) && seen.Get(Field::kNlink) > names;
+}
+
+// The same for who compares what the operation saw.
+void PlanBuilder::NoteNames(NodeId id, const Observed& seen, Action* a) {
+  if (!a->Has(kHasStat)) return;
+  LearnNames(id, seen);
+  if (model_.node(id).more_names) a->flags |= kUnknownNames;
+}
+
 Status PlanBuilder::EnsureEntry(NodeId id) {
   Node& node = model_.node(id);
   const Link& link = model_.link(node.first_link);

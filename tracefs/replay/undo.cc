@@ -192,6 +192,13 @@ void UndoRecorder::NoteTime(const Action& a) {
   }
 }
 
+void UndoRecorder::NoteUntoldNames(const Action& a) {
+  if (!a.Has(kHasStat) || !a.Has(kUnknownNames)) return;
+  const uint64_t told = record_.names.CountOf(a.file);
+  record_.untold_names[a.file] =
+      a.stat_nlink - std::min<uint64_t>(a.stat_nlink, told);
+}
+
 Status UndoRecorder::Before(const Action& a) {
   NoteTime(a);
   if (a.error != 0) return {};
@@ -200,6 +207,7 @@ Status UndoRecorder::Before(const Action& a) {
     Follow(a);  // made up by the plan
     return {};
   }
+  NoteUntoldNames(a);
   if (!a.Has(kMarked)) {
     NoteOthers(a);
   } else if (steps_ >= kMostSteps) {

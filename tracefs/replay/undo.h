@@ -49,6 +49,9 @@ struct UndoRecord {
   // Something was kept (STR_KEEP): what files held in the end is then told by
   // their checksums, where the trace has no bytes of them.
   bool keeps = false;
+  // How many names files have that the trace does not tell, where it tells that
+  // they have some.
+  std::unordered_map<uint64_t, uint64_t> untold_names;
   // As they were looked at in DIR.
   LiveFiles live;
 };
@@ -76,6 +79,7 @@ class UndoRecorder {
   File Open(const Action& action) const;
   void NoteOthers(const Action& action);
   void NoteTime(const Action& action);
+  void NoteUntoldNames(const Action& action);
   void Follow(const Action& action);
   Status Undo(const Action& action);
   Status UndoRename(const Action& action);

@@ -172,7 +172,9 @@ class Survey {
     if (S_ISLNK(then.st_mode) && record_.made.contains(file)) {
       return TargetAt(target_.scratch, path) == TargetAt(target_.root, path);
     }
-    // A name that the trace does not tell may be anywhere.
+    // A name that the trace does not tell of may be anywhere.
+    const auto untold = record_.untold_names.find(file);
+    if (untold != record_.untold_names.end()) then.st_nlink += untold->second;
     if (!S_ISDIR(then.st_mode) && then.st_nlink != now.st_nlink) return false;
     if (!S_ISREG(then.st_mode)) return true;
     if (then.st_size != now.st_size) return false;

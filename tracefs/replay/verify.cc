@@ -84,8 +84,12 @@ Verdict VerifyStat(const Action& a, const Done& done,
   }
   if (!S_ISDIR(st.st_mode) && a.stat_nlink != 0 &&
       a.stat_nlink != st.st_nlink) {
-    return Differs(std::nullopt, Both("links", std::to_string(a.stat_nlink),
-                                      std::to_string(st.st_nlink)));
+    std::optional<Explained> why;
+    if (a.Has(kUnknownNames) && a.stat_nlink > st.st_nlink) {
+      why = Explained::kUntoldNames;
+    }
+    return Differs(why, Both("links", std::to_string(a.stat_nlink),
+                             std::to_string(st.st_nlink)));
   }
   return {};
 }

@@ -230,6 +230,12 @@ TEST_F(StatTest, SetIdBitsThatWereNotAskedFor) {
 TEST_F(StatTest, Links) {
   done_.st.st_nlink = 3;
   EXPECT_EQ(Said(), "mismatch: links 2 then, 3 now");
+  action_.flags |= kUnknownNames;
+  EXPECT_EQ(Said(), "mismatch: links 2 then, 3 now") << "more than there were";
+  done_.st.st_nlink = 1;
+  EXPECT_EQ(Said(), "names not in the trace: links 2 then, 1 now");
+  action_.flags &= ~kUnknownNames;
+  EXPECT_EQ(Said(), "mismatch: links 2 then, 1 now");
   action_.stat_nlink = 0;
   EXPECT_EQ(Said(), "same") << "not known";
   action_.stat_nlink = 2;
