@@ -74,6 +74,13 @@ ByteSpan TargetTree::DataOf(const Action& a, WorkerState& worker) const {
   return {room, size};
 }
 
+// How many of `length` bytes are to be written, or copied.
+uint64_t TargetTree::MostOf(const Action& a, uint64_t length) const {
+  if (!options_.only_what_was_done) return length;
+  return std::min(length,
+                  static_cast<uint64_t>(std::max<int64_t>(a.result, 0)));
+}
+
 void TargetTree::Read(const Action& a, WorkerState& worker, Done* done) {
   const int fd = HandleFd(a.handle);
   const size_t size = static_cast<size_t>(std::min(a.length, kMostBytes));
@@ -89,7 +96,8 @@ void TargetTree::Read(const Action& a, WorkerState& worker, Done* done) {
 
 void TargetTree::Write(const Action& a, WorkerState& worker, Done* done) {
   const int fd = HandleFd(a.handle);
-  const ByteSpan data = DataOf(a, worker);
+  ByteSpan data = DataOf(a, worker);
+  data = data.first(MostOf(a, data.size()));
   if (!TakeBytes(data.size())) return Set(done, -1);
   Set(done, Transfer(fd, options_.direct, a, [&] {
         return ::pwrite(fd, data.data(), data.size(),
@@ -106,7 +114,7 @@ void TargetTree::Copy(const Action& a, WorkerState& worker, Done* done) {
   auto from = static_cast<off64_t>(a.offset);
   auto to = static_cast<off64_t>(a.offset_out);
   Set(done, ::copy_file_range(source, &from, HandleFd(a.handle_out), &to,
-                              a.length, 0));
+                              MostOf(a, a.length), 0));
   if (done->result > 0 && a.Has(kHasHash)) {
     done->hash =
         HashOf(source, a.offset, static_cast<uint64_t>(done->result), worker);
@@ -224,9 +232,14 @@ void TargetTree::SyncOrSeek(const Action& a, Done* done) {
   const int fd = HandleFd(a.handle);
   if (a.op == Op::fallocate_) {
     // What becomes a hole, or is moved, takes no room.
-    if ((a.arg_flags & kTakesNoRoom) == 0 && !TakeBytes(a.length)) {
-      return Set(done, -1);
+    const bool takes_room = (a.arg_flags & kTakesNoRoom) == 0;
+    if (takes_room && a.error != 0 && !HasRoomFor(a.length)) {
+      // It has failed, mostly for want of room, and does so here.
+      done->result = -1;
+      done->error = static_cast<int>(a.error);
+      return;
     }
+    if (takes_room && !TakeBytes(a.length)) return Set(done, -1);
     return Set(done, ::fallocate(fd, static_cast<int>(a.arg_flags),
                                  static_cast<off_t>(a.offset),
                                  static_cast<off_t>(a.length)));

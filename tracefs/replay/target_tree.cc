@@ -284,7 +284,19 @@ void TargetTree::Become(const Action& action, WorkerState& worker) {
   }
 }
 
+// Whether all that it came to is its error. Whether a name is there is looked
+// at again: it tells whether this tree is as that one was.
+bool TargetTree::DidNothing(const Action& action) const {
+  return options_.only_what_was_done && action.error != 0 &&
+         !(action.op == Op::lookup_ && action.error == ENOENT);
+}
+
 void TargetTree::Do(const Action& action, WorkerState& worker, Done* done) {
+  if (DidNothing(action)) {
+    done->result = -1;
+    done->error = static_cast<int>(action.error);
+    return;
+  }
   Become(action, worker);
   switch (action.op) {
     case Op::mknod_:

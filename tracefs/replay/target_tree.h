@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -40,6 +41,10 @@ struct TargetOptions {
   // Files should keep their recorded owners; it is reported if they do not.
   bool owners_matter = false;
   bool direct = false;  // O_DIRECT where offset, length and file allow it
+  // Calls that failed when they were recorded are taken to fail, and writes and
+  // copies to be as long as they were, whatever would come of them here: for
+  // who wants to come to the same end.
+  bool only_what_was_done = false;
   uint64_t max_bytes = UINT64_MAX;   // written; holes are none
   uint64_t max_inodes = UINT64_MAX;  // made
 };
@@ -127,6 +132,12 @@ class TargetTree {
   Status MakeEntry(const TreeEntry& entry, int dir);
   void MakeInstead(const Action& action, Done* done);
   bool TakeBytes(uint64_t n);
+  bool HasRoomFor(uint64_t n) const {
+    const uint64_t used = bytes_written_.load(std::memory_order_relaxed);
+    return n <= options_.max_bytes - std::min(used, options_.max_bytes);
+  }
+  bool DidNothing(const Action& action) const;
+  uint64_t MostOf(const Action& action, uint64_t length) const;
   bool TakeInode();
   void Become(const Action& action, WorkerState& worker);
   void Look(const Action& action, Done* done);

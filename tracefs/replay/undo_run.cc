@@ -115,6 +115,7 @@ Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
       options.target.grants.Has(Privilege::kOwner)) {
     target.grants.Add(Privilege::kOwner);
   }
+  target.only_what_was_done = true;
   if (target.max_bytes == UINT64_MAX) {
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
   }

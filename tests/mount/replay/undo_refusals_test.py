@@ -9,7 +9,9 @@ is taken back as a whole: nothing else was in the way.
   undo_refusals_test.py --bin build/release/bin [--only NAME]
 """
 
+import contextlib
 import ctypes
+import errno
 import json
 import os
 import re
@@ -50,6 +52,40 @@ def exchange(one, two):
     if libc.renameat2(-100, one.encode(), -100, two.encode(),
                       RENAME_EXCHANGE) != 0:
         raise OSError(ctypes.get_errno(), one)
+
+
+def fails(error, function, *words):
+    try:
+        function(*words)
+    except OSError as told:
+        expect_equal(told.errno, error, "the error")
+        return
+    raise AssertionError("it succeeded")
+
+
+def allocate(path):
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.posix_fallocate(fd, 0, 1 << 60)
+    finally:
+        os.close(fd)
+
+
+def immutable(sign, path):
+    subprocess.run(["chattr", sign + "i", path], check=True)
+
+
+def fill_up(path):
+    """Until there is no room, and then makes some again."""
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+    written = 1
+    try:
+        while written:
+            written = os.write(fd, bytes(50000))
+    except OSError as error:
+        expect_equal(error.errno, errno.ENOSPC, "the error")
+    os.close(fd)
+    os.unlink(path)
 
 
 def nothing():
@@ -179,13 +215,22 @@ CASES = {
 }
 # What hinders nothing: all that is mine is taken back.
 HARMLESS = {
+    "a disk that was full": Case(
+        "", calls((put, "new", "x"), (fill_up, "large"))),
     "a look at one of two names": Case(
         "", calls((os.stat, "c"), (put, "new", "x")),
         calls((put, "c", "x"), (os.link, "c", "c2"))),
+    "calls that failed, and might not here": Case(
+        "", calls((put, "new", "x"), (fails, errno.EFBIG, allocate, "new"),
+                  (fails, errno.EPERM, os.unlink, "c"),
+                  (fails, errno.EPERM, put, "c", "mine")),
+        calls((put, "c", "before"), (immutable, "+", "c")),
+        after=calls((immutable, "-", "c"))),
     "contents of a file with a name that nobody used": Case(
         "", calls((read, "c"), (put, "c", "mine")),
         calls((put, "c", "before"), (os.link, "c", "c2"))),
 }
+ON_A_SMALL_DISK = ("a disk that was full",)
 # Reasons that no case plants, and why.
 NOT_PLANTED = {
     "DIR itself is left as it is": "it forbids every change of DIR",
@@ -260,11 +305,11 @@ def reasons(suite, source, trace, pid, *words):
             for step in said["steps"] if "not_done" in step}
 
 
-def tree(suite, title, planted):
+def tree(suite, title, planted, source=None):
     """A recorded tree: (source, trace, pid, digest before)."""
     case = {**CASES, **HARMLESS}[title]
     name = ("planted " if planted else "control ") + title
-    source = suite.folder(name)
+    source = source or suite.folder(name)
     os.chdir(source)
     (case.before if planted else case.unplanted or case.before)()
     before = tree_digest(source, times=False)
@@ -299,7 +344,13 @@ def refuses(suite, title):
 
 
 def hinders_nothing(suite, title):
-    source, trace, pid, before = tree(suite, title, planted=True)
+    with suite.tmpfs("small", size="200k") if title in ON_A_SMALL_DISK \
+            else contextlib.nullcontext() as source:
+        all_comes_back(suite, title, source)
+
+
+def all_comes_back(suite, title, source):
+    source, trace, pid, before = tree(suite, title, True, source)
     expect_equal(reasons(suite, source, trace, pid, "--apply"), set(),
                  "refused, though nothing forbids it")
     expect_equal(tree_digest(source, times=False), before, "the tree before")
