@@ -31,9 +31,21 @@ void BlockDecoder::ForEachName(uint64_t node, void* context,
 bool BlockDecoder::ForEachAncestor(Event& event, void* context,
                                    bool (*visit)(void* context, uint32_t pid,
                                                  std::string_view comm)) {
-  if (!event.Has(Field::kPpid)) return false;
   constexpr int kMaxAncestors = 64;
-  auto pid = static_cast<uint32_t>(event.Get(Field::kPpid));
+  constexpr uint32_t kThreadsOfTheKernel =
+      2;  // all are below it, it is of none
+  uint32_t pid = 0;
+  if (event.Has(Field::kPpid)) {
+    pid = static_cast<uint32_t>(event.Get(Field::kPpid));
+  } else {
+    const auto self =
+        trace_->processes.find(static_cast<uint32_t>(event.Get(Field::kPid)));
+    if (!event.Has(Field::kPid) || self == trace_->processes.end() ||
+        self->second.ppid == 0) {
+      return false;
+    }
+    pid = self->second.ppid;
+  }
   for (int depth = 0; depth < kMaxAncestors; ++depth) {
     const auto found = trace_->processes.find(pid);
     const bool known = found != trace_->processes.end();
@@ -41,6 +53,7 @@ bool BlockDecoder::ForEachAncestor(Event& event, void* context,
     if (!visit(context, pid, comm)) return true;
     if (pid <= 1) return true;
     if (!known) return false;
+    if (found->second.ppid == 0) return pid == kThreadsOfTheKernel;
     pid = found->second.ppid;
   }
   return false;

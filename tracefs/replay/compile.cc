@@ -214,21 +214,26 @@ Result<Compiled> Compile(const CompileOptions& options, bool dry) {
 
   format::Record record;
   uint64_t sequence = 0;
-  CallerWords callers;
+  CallerWords callers(options.undo);
   while (input.Next(&record)) {
     if (!record.event.before) ++sequence;
     if (options.ended_by_ns != 0 && EndOf(record) > options.ended_by_ns) {
       continue;
     }
     const bool selected = selection.Has(record, sequence);
-    if (undo) callers.See(record);
     const bool marked = undo && (undo->Keep(record) || WasBy(*killed, record));
+    if (undo) callers.See(record, marked);
     if (Status s = builder.Take(record, selected, marked); !s.ok()) return s;
   }
   if (Status s = input.status(); !s.ok()) return s;
-  if (std::string why = callers.Missing(options.undo); !why.empty()) {
+  bool process_records = false;
+  for (size_t i = 0; i < input.size(); ++i) {
+    process_records |= input.trace(i).context().stats.process_records != 0;
+  }
+  if (std::string why = callers.Missing(process_records); !why.empty()) {
     return Status::Invalid(options.undo_origin + ": " + why);
   }
+  compiled.doubtful_callers = callers.doubtful();
   for (const auto& [filter, origin] :
        {std::pair<std::string, std::string>(options.filter, "--filter"),
         {options.undo, options.undo_origin}}) {

@@ -51,6 +51,8 @@ struct Compiled : Checked {
   size_t peak_nodes = 0;
   size_t model_bytes = 0;
   std::string mount_point;  // of the first trace that has one
+  // Processes that `undo` does not mean as far as is known (CallerWords).
+  uint64_t doubtful_callers = 0;
 };
 
 // Reads the traces, or the plan if `options.traces` is one. `dry`: only looks

@@ -160,6 +160,7 @@ Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
                               .first_real_ns = compiled.header.first_real_ns},
                              &result.live);
   result.differing = DifferingOf(outcome);
+  result.doubtful_callers = compiled.doubtful_callers;
   result.doubt = DoubtOf(compiled, *prepared, result.differing);
   return result;
 }
@@ -275,13 +276,14 @@ Result<uint64_t> ShowOrApplyUndo(const UndoOptions& options, UndoPlan& plan,
       room ? room->Remove().Prefixed(Printable(options.root)) : Status();
   const auto result = [&]() -> Result<uint64_t> {
     if (!removed.ok()) return removed;
-    return shown.left();
+    return shown.left() + plan.doubtful_callers;
   };
   if (options.json) {
     const Json all = {{"steps", shown.steps()},
                       {"not_done", shown.left()},
                       {"applied", applied},
                       {"differs", plan.differing},
+                      {"doubtful_callers", plan.doubtful_callers},
                       {"doubt", plan.doubt}};
     out.Append(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return result();
@@ -290,6 +292,12 @@ Result<uint64_t> ShowOrApplyUndo(const UndoOptions& options, UndoPlan& plan,
              std::to_string(shown.left()) +
              (applied ? " not done" : " not possible") +
              (options.apply ? "" : options.to_apply) + "\n");
+  if (plan.doubtful_callers != 0) {
+    out.Append(std::to_string(plan.doubtful_callers) +
+               " processes more have changed something, and below which others "
+               "they were is not in the trace: what they did is left; record "
+               "with STR_PROCESS\n");
+  }
   if (!plan.doubt.empty()) {
     out.Append(plan.doubt +
                ": the steps are not relied on, and none is done\n");

@@ -35,7 +35,8 @@ struct UndoPlan {
   LiveFiles live;                 // what it was decided on
   // Why the trace says nothing that can be relied on; empty: it can be.
   std::string doubt;
-  uint64_t differing = 0;  // results that the replay got otherwise
+  uint64_t differing = 0;         // results that the replay got otherwise
+  uint64_t doubtful_callers = 0;  // Compiled::doubtful_callers
 };
 
 // What takes the marked operations back in the directory `root`. EINTR if it is
@@ -43,7 +44,8 @@ struct UndoPlan {
 Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
                           int root, Interruption* interruption);
 
-// How many steps are not, or cannot be, done. With `apply` all others are,
+// How many steps are not, or cannot be, done, and how many processes may have
+// done something that was to be taken back, too. With `apply` all others are,
 // unless the plan cannot be relied on, or it is told to end: after the
 // operation at hand. Without it the plan stays as it is.
 Result<uint64_t> ShowOrApplyUndo(const UndoOptions& options, UndoPlan& plan,

@@ -330,7 +330,7 @@ def undone(suite, transport):
             'then { hold for 5m ')
     at.mount = suite.mount(
         at.source, at.point,
-        ("", f'STR_KEEP | STR_PID }} keep_in = "{at.trace}-kept"; {rule}',
+        ("", f'STR_KEEP | STR_PID | STR_PROCESS }} keep_in = "{at.trace}-kept"; {rule}',
          f'file = "{trace}"'), visibility="auto", transport=transport)
     writer = at.start(WRITER)
     hold = at.wait_for(writer)

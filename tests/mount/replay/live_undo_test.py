@@ -68,7 +68,7 @@ class LiveUndo:
     @staticmethod
     def with_rule(kept, rule):
         # Suite.config closes one brace of the section.
-        return (f'STR_KEEP | STR_PID }} keep_in = "{kept}"; '
+        return (f'STR_KEEP | STR_PID | STR_PROCESS }} keep_in = "{kept}"; '
                 f'{rule[:rule.rindex("}")]}')
 
     def undo(self, mnt, question, *words, status=0, grants=AS_IT_WAS, **options):
@@ -251,6 +251,38 @@ os.rename("moved", "elsewhere")
             said = self.undo(point, f"cpid = {pid}", status=1)
             expect_equal(said["not_done"], len(said["steps"]), said)
             expect_tree(state_of(source), now, "it stays")
+            mount.unmount()
+
+    def below(self, flags, status, comes_back):
+        """What a process did, and one below it whose parent did nothing here."""
+        with self.store("ext4") as folder:
+            source = os.path.join(folder, "source")
+            os.mkdir(source)
+            for name in ("a", "b"):
+                with open(os.path.join(source, name), "wb") as out:
+                    out.write(b"before")
+            before = state_of(source)
+            trace = self.suite.path(f"below-{status}.trace")
+            mount = self.suite.mount(source, source, (
+                "", f'{flags} }} keep_in = "{folder}/kept" keep = {{',
+                f'file = "{trace}"'), visibility="auto")
+            # The shell in between has its directory elsewhere.
+            pid = self.process(source, """
+import os, subprocess
+open("a", "wb").write(b"mine")
+subprocess.run(["sh", "-c", f"sh -c 'echo mine > {os.getcwd()}/b; true'; true"],
+               check=True, cwd="/")
+""")
+            now = state_of(source)
+            said = self.undo(source, f"under(cpid = {pid})", status=status)
+            if status == 2:
+                expect("STR_PROCESS" in said, said)
+            else:
+                expect_equal(said["doubtful_callers"], status, said)
+            left = state_of(source)
+            for name in ("a", "b"):
+                expect_equal(left[name], (before if name in comes_back
+                                          else now)[name], name)
             mount.unmount()
 
     def mapped(self):
@@ -496,6 +528,13 @@ def main():
     live = LiveUndo(suite)
     suite.run("what others changed since stays", live.others)
     suite.run("what was changed below the mount stays", live.outside)
+    keep = "STR_KEEP | STR_PID"
+    suite.run("all below a process, by process records", live.below,
+              keep + " | STR_PROCESS", 0, "ab")
+    suite.run("who may be below a process is told", live.below,
+              keep + " | STR_PPID | STR_PNAME", 1, "a")
+    suite.run("without parents nobody knows who is below", live.below, keep, 2,
+              "")
     suite.run("what was written through a map comes back", live.mapped)
     suite.run("an undo is taken back", live.twice)
     suite.run("an undo that was killed comes to the same end", live.killed)

@@ -148,13 +148,19 @@ TEST_F(BlockToldTest, Malicious_AncestorsInACircleEnd) {
   EXPECT_EQ(commas, 63u);
 }
 
-TEST_F(BlockToldTest, WithoutAParentNothingIsKnown) {
+TEST_F(BlockToldTest, WithoutAParentProcessRecordsTellOrNothing) {
   Event event;
   event.op = Op::read_;
   event.Set(Field::kTime, 1);
   trace_.Add(event);
   trace_.EndBlock();
-  Read([&](Record& record) { EXPECT_EQ(AncestorsOf(record), "?"); });
+  AddProcess(Fork(1, 3));
+  AddOperation(3, 0, 2);
+  trace_.EndBlock();
+  Read([&](Record& record) {
+    record.event.present &= ~Bit(Field::kPpid);
+    EXPECT_EQ(AncestorsOf(record), record.event.Has(Field::kPid) ? "1 ." : "?");
+  });
 }
 
 TEST_F(BlockToldTest, ProcessRecordsComeBetweenTheOperations) {
