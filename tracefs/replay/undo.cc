@@ -202,7 +202,6 @@ void UndoRecorder::NoteUntoldNames(const Action& a) {
 Status UndoRecorder::Before(const Action& a) {
   NoteTime(a);
   if (a.error != 0) return {};
-  record_.keeps |= a.Has(kWasKept);
   if (a.sequence == 0) {
     Follow(a);  // made up by the plan
     return {};

@@ -46,9 +46,6 @@ struct UndoRecord {
   std::unordered_set<uint64_t> dressed;
   // Files whose contents cannot be compared with what the trace left.
   std::unordered_set<uint64_t> unread;
-  // Something was kept (STR_KEEP): what files held in the end is then told by
-  // their checksums, where the trace has no bytes of them.
-  bool keeps = false;
   // How many names files have that the trace does not tell, where it tells that
   // they have some.
   std::unordered_map<uint64_t, uint64_t> untold_names;

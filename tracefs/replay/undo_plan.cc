@@ -182,7 +182,7 @@ class Survey {
     const auto at = target_.expected.find(path);
     const bool known =
         at != target_.expected.end() && at->second.Knows(TreeEntry::kAllBytes);
-    if (!known && record_.keeps && at != target_.expected.end() &&
+    if (!known && target_.keeps && at != target_.expected.end() &&
         at->second.Knows(TreeEntry::kChecksum)) {
       const UniqueFd fd = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
       return fd && FileChecksum(fd.get()) == at->second.checksum;

@@ -19,6 +19,9 @@ struct UndoTarget {
   Grants grants;  // what steps may give
   // What the plan expects in the end (digest.h).
   std::map<std::string, TreeEntry> expected;
+  // The trace was to keep what is destroyed (STR_KEEP): what files held in the
+  // end is then told by their checksums, where it has no bytes of them.
+  bool keeps = false;
   // Of a trace that is still being written, which tells all that had ended by
   // then, in ns since the epoch, and does not tell what files hold in its end:
   // what changed in `root` later than that, or later than any operation of the

@@ -156,6 +156,7 @@ Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
                               .scratch = tree->root(),
                               .grants = options.target.grants,
                               .expected = *std::move(expected),
+                              .keeps = !compiled.kept.empty(),
                               .told_by_ns = options.told_by_ns,
                               .first_real_ns = compiled.header.first_real_ns},
                              &result.live);

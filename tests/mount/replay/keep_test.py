@@ -49,10 +49,14 @@ time.sleep(0.1)
 """
 RIGHTS = {
     "an ACL": (
-        "put('f', 0o644)", "acl('f'); put('beside', 0o600)"),
+        "put('f', 0o644)", "acl('f')"),
     "an ACL that is removed": (
         "put('f', 0o640); acl('f')",
-        "removexattr('f', 'system.posix_acl_access'); put('beside', 0o600)"),
+        "removexattr('f', 'system.posix_acl_access')"),
+    "a mode": ("put('f', 0o640)", "chmod('f', 0o666)"),
+    "an owner": ("put('f', 0o640)", "chown('f', 7, 8)"),
+    "an attribute": ("put('f', 0o640); setxattr('f', 'user.a', b'1')",
+                     "setxattr('f', 'user.a', b'2')"),
     "what is older than the ACL that its folder gives": (
         "mkdir('d'); put('d/f', 0o640); mkdir('d/e'); acl('d', 'default')",
         "unlink('d/f'); os.rmdir('d/e')"),

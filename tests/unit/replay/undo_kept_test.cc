@@ -31,6 +31,7 @@ class UndoKeptTest : public UndoWorld {
     Has(kRootSlot, "f", S_IFREG | 0600, "0123456789");
     ASSERT_EQ(::mkdir(folder_.Path("kept").c_str(), 0700), 0);
     Put("1", "..ABCDEFGHIJ..");
+    keeps_ = true;
   }
 
   std::string Object(const std::string& name) const {
@@ -260,6 +261,16 @@ TEST_F(UndoKeptTest, WhatIsNotAsLeftIsKnownByItsChecksum) {
     }
     EXPECT_EQ(WhyNot(), is_as_left ? "" : "it is not as the trace has left it");
   }
+}
+
+// There was nothing to keep.
+TEST_F(UndoKeptTest, AModeAloneIsComparedByTheChecksumOfTheFile) {
+  Chmod(kRootSlot, "f", 0644);
+  TreeEntry& entry = expected_["f"];
+  entry.mode = S_IFREG | 0644;
+  entry.known = TreeEntry::kMode | TreeEntry::kChecksum;
+  entry.checksum = Crc32c(AsBytes("0123456789"));
+  EXPECT_EQ(WhyNot(), "");
 }
 
 TEST_F(UndoKeptTest, WhatWasMadeMeanwhileNeedNotBeKnown) {

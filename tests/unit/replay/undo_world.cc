@@ -309,6 +309,7 @@ std::vector<std::string> UndoWorld::Decide() {
   target.scratch = scratch_tree_->root();
   target.grants = grants_;
   target.expected = expected_;
+  target.keeps = keeps_;
   target.told_by_ns = told_by_ns_;
   target.first_real_ns = first_real_ns_;
   for (const auto& [name, text] : Listing(scratch_)) {

@@ -82,6 +82,7 @@ class UndoWorld : public testing::Test {
   uint64_t sequence_ = 0;
   std::map<std::string, TreeEntry> expected_;  // else: all of it is known
   bool contents_known_ = true;
+  bool keeps_ = false;  // as of UndoTarget
   // As of UndoTarget: the trace is still being written.
   uint64_t told_by_ns_ = 0;
   uint64_t first_real_ns_ = 0;
