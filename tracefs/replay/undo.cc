@@ -25,6 +25,7 @@ using Kind = UndoStep::Kind;
 constexpr size_t kMostSteps = 4'000'000;
 constexpr size_t kMostXattrBytes = 65536;
 constexpr uint32_t kSetId = S_ISUID | S_ISGID;
+constexpr char kCapability[] = "security.capability";
 
 // Whether what the file holds, or its attributes, become others. Times do not
 // count: they do not come back.
@@ -35,6 +36,14 @@ bool Changes(const Action& a) {
   if (a.op == Op::open_) return (a.arg_flags & O_TRUNC) != 0;
   if (a.op == Op::write_ || a.op == Op::copy_file_range_) return a.result > 0;
   return IsAmong<38, Op::setxattr_, Op::removexattr_, Op::fallocate_>(a.op);
+}
+
+// Whether a file loses its capabilities by that: writing does it, and a new
+// owner.
+bool EndsCapability(const Action& a) {
+  if (ChangesXattrs(a.op)) return false;
+  constexpr uint32_t kEnding = FATTR_SIZE | FATTR_UID | FATTR_GID;
+  return a.op != Op::setattr_ || (a.valid & kEnding) != 0;
 }
 
 // Whether the store notes a time of it with a file (st_ctim).
@@ -373,22 +382,25 @@ Status UndoRecorder::UndoChange(const Action& a) {
   }
   const auto size = static_cast<uint64_t>(file.st.st_size);
   const auto moved = static_cast<uint64_t>(a.result);
-  if (a.op == Op::open_) return KeepBytes(a, file, 0, size);
-  if (a.op == Op::write_) {
-    return KeepBytes(a, file, a.offset, a.offset + moved);
+  Status kept;
+  if (a.op == Op::open_) {
+    kept = KeepBytes(a, file, 0, size);
+  } else if (a.op == Op::write_) {
+    kept = KeepBytes(a, file, a.offset, a.offset + moved);
+  } else if (a.op == Op::copy_file_range_) {
+    kept = KeepBytes(a, file, a.offset_out, a.offset_out + moved);
+  } else if (a.op == Op::fallocate_) {
+    kept =
+        a.Has(kUnknownBytes) && a.Has(kWasKept)
+            ? KeepBytes(a, file, a.kept_offset, a.kept_offset + a.kept_length)
+            : KeepBytes(a, file, 0, UINT64_MAX);
+  } else if (a.op == Op::setattr_) {
+    kept = KeepAttributes(a, file);
+  } else {
+    KeepXattr(a, file);
   }
-  if (a.op == Op::copy_file_range_) {
-    return KeepBytes(a, file, a.offset_out, a.offset_out + moved);
-  }
-  if (a.op == Op::fallocate_) {
-    return a.Has(kUnknownBytes) && a.Has(kWasKept)
-               ? KeepBytes(a, file, a.kept_offset,
-                           a.kept_offset + a.kept_length)
-               : KeepBytes(a, file, 0, UINT64_MAX);
-  }
-  if (a.op == Op::setattr_) return KeepAttributes(a, file);
-  KeepXattr(a, file);
-  return {};
+  if (kept.ok() && EndsCapability(a)) KeepCapability(a, file);
+  return kept;
 }
 
 Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
@@ -497,6 +509,17 @@ Status UndoRecorder::KeepAttributes(const Action& a, const File& file) {
     RefuseUnknown(a, "what it had is not in the trace");
   }
   return {};
+}
+
+// What a program may do is kept like its set-id bits.
+void UndoRecorder::KeepCapability(const Action& a, const File& file) {
+  std::array<char, 64> value;
+  const ssize_t n = ::getxattr(FdPath(file.fd).c_str(), kCapability,
+                               value.data(), value.size());
+  if (n < 0) return;
+  UndoStep& step = Add(a, Kind::kXattr, file.number);
+  step.other = kCapability;
+  step.value.assign(value.data(), static_cast<size_t>(n));
 }
 
 void UndoRecorder::KeepXattr(const Action& a, const File& file) {

@@ -86,6 +86,7 @@ class UndoRecorder {
   Status KeepBytes(const Action& action, const File& file, uint64_t begin,
                    uint64_t end);
   Status KeepAttributes(const Action& action, const File& file);
+  void KeepCapability(const Action& action, const File& file);
   void KeepXattr(const Action& action, const File& file);
   UndoStep& Add(const Action& action, UndoStep::Kind kind, uint64_t file);
   UndoStep& AddName(const Action& action, UndoStep::Kind kind, uint64_t file,

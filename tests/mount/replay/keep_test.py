@@ -22,7 +22,7 @@ import undo_test  # noqa: E402
 from ransom import FILES, INNOCENT, make_victims, ransom_script  # noqa: E402
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
 from trees import tree_digest  # noqa: E402
-from workloads import ACL, AS_IT_WAS  # noqa: E402
+from workloads import ACL, AS_IT_WAS, CAPABILITY  # noqa: E402
 
 KINDS = ("tmpfs", "ext4", "xfs", "btrfs")
 CLONES = ("xfs", "btrfs")
@@ -32,6 +32,7 @@ WORDS = f"""
 import os
 from os import chmod, chown, mkdir, removexattr, setxattr, unlink
 ACL = bytes.fromhex("{ACL}")
+CAPABILITY = bytes.fromhex("{CAPABILITY}")
 def acl(path, kind="access", value=ACL):
     setxattr(path, "system.posix_acl_" + kind, value)
 def put(path, mode):
@@ -54,6 +55,12 @@ RIGHTS = {
         "put('f', 0o640); acl('f')",
         "removexattr('f', 'system.posix_acl_access')"),
     "a mode": ("put('f', 0o640)", "chmod('f', 0o666)"),
+    "a program that is written to": (
+        "put('f', 0o755); setxattr('f', 'security.capability', CAPABILITY)",
+        "f = os.open('f', os.O_WRONLY); os.pwrite(f, b'x', 3); os.close(f)"),
+    "a program that is given away": (
+        "put('f', 0o755); setxattr('f', 'security.capability', CAPABILITY)",
+        "chown('f', 7, 8)"),
     "an owner": ("put('f', 0o640)", "chown('f', 7, 8)"),
     "an attribute": ("put('f', 0o640); setxattr('f', 'user.a', b'1')",
                      "setxattr('f', 'user.a', b'2')"),

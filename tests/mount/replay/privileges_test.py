@@ -342,6 +342,9 @@ class Privileges:
                                        "cat f > /dev/null; rm f", "rm"),
             "security_xattrs of what is gone": (
                 HOSTILE["security_xattrs"], "cat f > /dev/null; rm f", "rm"),
+            "security_xattrs of what is written to": (
+                HOSTILE["security_xattrs"], "cat f > /dev/null; "
+                "dd if=/dev/zero of=f bs=3 count=1 conv=notrunc", "dd"),
             "owners": (f"echo 1 > f; chown {USER} f", "cat f; chown 0 f", "chown")}
         for title, (before, script, who) in cases.items():
             kind = title.split(" ")[0]

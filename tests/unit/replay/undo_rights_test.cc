@@ -82,5 +82,25 @@ TEST_F(UndoRightsTest, WhatIsMadeAgainInheritsNoAcl) {
   TakesBack(before);
 }
 
+TEST_F(UndoRightsTest, CapabilitiesThatTheKernelEndedAreThereAgain) {
+  // cap_net_raw+ep (linux/capability.h: revision 2; two words of each).
+  const std::string capability("\1\0\0\2\0\40\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
+  for (const char* name : {"written", "cut", "given", "moded"}) {
+    Has(kRootSlot, name, S_IFREG | 0755, "0123456789");
+    HadXattr(name, "security.capability", capability);
+  }
+  const auto before = Listing(live_);
+  Write(kRootSlot, "written", 2, "abc");
+  Resize(kRootSlot, "cut", 3);
+  Chown(kRootSlot, "given", 7, 8);
+  Chmod(kRootSlot, "moded", 0700);
+  for (const char* name : {"written", "cut", "given"}) {
+    ASSERT_LT(::getxattr(Live(name).c_str(), "security.capability", nullptr, 0),
+              0)
+        << name;
+  }
+  TakesBack(before);
+}
+
 }  // namespace
 }  // namespace tracefs::replay
