@@ -57,15 +57,18 @@ bool EndedByItself(pid_t child) {
 void KeepHelper(UniqueFd daemon, KeeperEnd end,
                 const std::function<void(UniqueFd)>& helper) {
   ::prctl(PR_SET_NAME, "tracefs-keep", 0, 0, 0);
+  // Before there was a helper there is nothing that it would have to end.
+  bool with_daemon = true;
   for (;;) {
     const uint64_t began = MonotonicNs();
     const pid_t child = StartOne(daemon, helper);
+    if (child > 0) with_daemon = end == KeeperEnd::kWithDaemon;
     if (child > 0 && EndedByItself(child)) ::_exit(0);
     const auto passed =
         static_cast<int64_t>((MonotonicNs() - began) / kNsPerMs);
     if (passed >= kMsBetweenHelpers) continue;
     // It only looks for a hang-up.
-    pollfd gone = {end == KeeperEnd::kWithDaemon ? daemon.get() : -1, 0, 0};
+    pollfd gone = {with_daemon ? daemon.get() : -1, 0, 0};
     if (::poll(&gone, 1, kMsBetweenHelpers - static_cast<int>(passed)) > 0) {
       ::_exit(0);
     }
