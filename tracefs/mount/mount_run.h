@@ -99,20 +99,22 @@ class MountRun {
     if (begun.ok()) begun = session_->Begin();
     if (begun.ok() && sandbox_ != nullptr) begun = sandbox_->RefuseMoreRings();
     if (!begun.ok() && predecessors_ != 0) LeaveToKeeper(begun);
-    if (begun.ok() && predecessors_ == 0) begun = ready();
     if (!begun.ok()) {
       if (steering_ != nullptr) steering_->Stop();  // it asks the watchdog
       if (metrics_ != nullptr) metrics_->Stop();    // it asks the tracers
       if (feed_ != nullptr) feed_->Stop();
       return begun;
     }
-    TellBegin();
-    const Status served = session_->Serve(
+    begun = session_->StartServing(
         [this] { snapshots_.RequestAll("signal"); },
         [this] {
           return fs_->side_pool().HasOneSince(std::chrono::seconds(1));
         });
-    return End(served);
+    if (!begun.ok() && predecessors_ != 0) LeaveToKeeper(begun);
+    if (begun.ok() && predecessors_ == 0) begun = ready();
+    if (!begun.ok()) return End(begun);  // its threads are at work
+    TellBegin();
+    return End(session_->Serve());
   }
 
  private:

@@ -372,6 +372,10 @@ bool RequestLoop::TakeLeft(std::vector<std::byte>* message) {
 }
 
 void RequestLoop::Run(Reader& reader) {
+  {
+    std::unique_lock lock(mu_);
+    resumed_.wait(lock, [this] { return serves_; });
+  }
   sigset_t wake_up;
   ::sigemptyset(&wake_up);
   ::sigaddset(&wake_up, kWakeUp);
@@ -423,17 +427,22 @@ void RequestLoop::StartReader() {
   readers_.pop_back();
 }
 
-int RequestLoop::Serve() {
+Status RequestLoop::Start() {
   // It may have been unmounted while nobody served it.
-  if (fuse_session_exited(session_) != 0) return 0;
+  if (fuse_session_exited(session_) != 0) return Status::Ok();
   StartReader();
-  survive::Header& header = area_.header();
-  {
-    const std::lock_guard lock(mu_);
-    if (readers_.empty()) return EAGAIN;
-  }
-  header.served.store(1);
+  const std::lock_guard lock(mu_);
+  return !readers_.empty()
+             ? Status::Ok()
+             : Status::System(EAGAIN, "starting the thread 'tracefs-worker'");
+}
+
+int RequestLoop::Serve() {
   std::unique_lock lock(mu_);
+  serves_ = true;
+  resumed_.notify_all();
+  if (readers_.empty()) return 0;
+  if (fuse_session_exited(session_) == 0) area_.header().served.store(1);
   while (running_.load() != 0) {
     ended_.wait_for(lock, std::chrono::milliseconds(100));
     if (fuse_session_exited(session_) == 0) continue;

@@ -51,7 +51,10 @@ class RequestLoop {
   // What the kernel asked first, served once more; false where that is not
   // known. The kernel ignores the answer.
   static bool ServeFirstAgain(fuse_session* session, survive::Area& area);
-  // Serves until the session ends. 0 or an errno value.
+  // Makes the first thread, which waits for Serve: nothing is served before
+  // others are told of it. kSystem if it cannot be made.
+  Status Start();
+  // Serves until the session ends. 0 or an errno value. After Start.
   int Serve();
 
   // Takes no more requests, which wait in the kernel, and waits until those
@@ -94,6 +97,7 @@ class RequestLoop {
   std::atomic<int> idle_{0};
   std::atomic<int> running_{0};
   std::atomic<bool> paused_{false};
+  bool serves_ = false;
   int parked_ = 0;  // readers, while it is paused
   std::condition_variable resumed_;
 };

@@ -235,6 +235,13 @@ Status Session::MountThere() {
 
 Session::~Session() {
   if (session_ == nullptr) return;
+  if (watcher_.joinable()) {
+    // It was to be served, and then was not.
+    fuse_session_exit(session_);
+    if (loop_ != nullptr) static_cast<void>(loop_->Serve());
+    GiveUpPlace();
+    StopWatching();
+  }
   loop_.reset();
   // First the connection, so that no caller waits for an answer any more.
   fuse_session_destroy(session_);
@@ -259,16 +266,15 @@ void Session::UnmountAnyway() {
   }
 }
 
-// Ends with the first signal after which the session ends, or when it has
-// ended by itself.
+// Ends with StopWatching.
 void Session::WatchSignals(const std::function<void()>& on_usr2,
                            const std::function<bool()>& hangs) {
   const sigset_t signals = WatchedSignals();
   const timespec second = {1, 0};
   int seconds_left = -1;
-  while (!served_.load()) {
+  while (watches_.load()) {
     const int got = ::sigtimedwait(&signals, nullptr, &second);
-    if (served_.load()) return;  // Serve's own signal
+    if (!watches_.load()) return;  // our own signal
     if (on_each_second_) on_each_second_();
     if (got == SIGUSR2) {
       if (on_usr2) on_usr2();
@@ -330,30 +336,56 @@ Status Session::Begin() {
   return Status::Ok();
 }
 
+Status Session::StartServing(std::function<void()> on_usr2,
+                             std::function<bool()> hangs) {
+  Status started = StartThread(
+      "tracefs-signal",
+      [this, on_usr2 = std::move(on_usr2), hangs = std::move(hangs)] {
+        WatchSignals(on_usr2, hangs);
+      },
+      &watcher_);
+  if (!started.ok()) return started;
+  if (loop_ != nullptr) return loop_->Start();
+  return StartThread(
+      "tracefs-place", [this] { place_is_needed_.acquire(); }, &place_);
+}
+
+void Session::StopWatching() {
+  watches_.store(false);
+  ::pthread_kill(watcher_.native_handle(), SIGTERM);
+  watcher_.join();
+}
+
+void Session::GiveUpPlace() {
+  if (!place_.joinable()) return;
+  place_is_needed_.release();
+  place_.join();
+}
+
 int Session::ServeByLibfuse() {
+  // For want of a first thread it returns -1 at once. What had its place is
+  // gone, and counted for a moment longer.
+  constexpr int kTriesForThread = 500;
+  GiveUpPlace();
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 0);
   fuse_loop_cfg_set_max_threads(config, readers_);
-  const int rc = fuse_session_loop_mt(session_, config);
+  int rc = -1;
+  for (int i = 0; i < kTriesForThread; ++i) {
+    rc = fuse_session_loop_mt(session_, config);
+    if (rc != -1 || fuse_session_exited(session_) != 0) break;
+    rc = -EAGAIN;
+    ::usleep(10'000);
+  }
   fuse_loop_cfg_destroy(config);
   return rc;
 }
 
-Status Session::Serve(const std::function<void()>& on_usr2,
-                      const std::function<bool()>& hangs) {
-  std::thread watcher;
-  if (Status s = StartThread(
-          "tracefs-signal",
-          [this, &on_usr2, &hangs] { WatchSignals(on_usr2, hangs); }, &watcher);
-      !s.ok()) {
-    return s;
-  }
-
+Status Session::Serve() {
   const int rc = loop_ != nullptr ? loop_->Serve() : ServeByLibfuse();
 
   served_.store(true);
-  ::pthread_kill(watcher.native_handle(), SIGTERM);
-  watcher.join();
+  StopWatching();
   // After umount(8) there is nothing left to unmount, and anything there now
   // under that name is not ours.
   if (fuse_session_exited(session_) != 0) mounted_ = false;

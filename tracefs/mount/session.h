@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <semaphore>
 #include <string>
+#include <thread>
 
 #include "tracefs/daemon/watchdog.h"
 #include "tracefs/fs/file_system.h"
@@ -68,24 +70,30 @@ class Session {
   // After this requests may come, and wait for Serve.
   Status Begin();
 
-  // Serves requests until the file system is unmounted, by umount(8) or by a
-  // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are
-  // answered until the last user is gone, but for at most 10 s after a signal,
-  // and 2 s where some of them hang in the store below (`hangs`).
+  // Makes the threads without which nothing is served, so that no mount is told
+  // to be there that is not served. After Begin.
+  // TERM, INT and HUP unmount from now on, lazily where it is in use; requests
+  // are answered until the last user is gone, but for at most 10 s after a
+  // signal, and 2 s where some of them hang in the store below (`hangs`).
   // Needs BlockSignals. USR2 calls `on_usr2`, which may be empty, in a thread
   // for signals; likewise HUP what OnHangUp was told, if that is not empty, and
   // is no end then.
-  Status Serve(const std::function<void()>& on_usr2,
-               const std::function<bool()>& hangs);
+  Status StartServing(std::function<void()> on_usr2,
+                      std::function<bool()> hangs);
+
+  // Serves requests until the file system is unmounted, by umount(8) or by a
+  // signal. After StartServing.
+  Status Serve();
 
   // From now on only umount(8), a signal or Unmount ends it: if the daemon
   // dies, or its connection is cut, the mount stays and answers with errors.
   // Permanent. Threads: any.
   Status StayShut();
 
-  // Before Serve.
+  // Before StartServing.
   void OnHangUp(std::function<void()> call) { on_hang_up_ = std::move(call); }
-  // Called each second or more often, by the thread for signals. Before Serve.
+  // Called each second or more often, by the thread for signals. Before
+  // StartServing.
   void OnEachSecond(std::function<void()> call) {
     on_each_second_ = std::move(call);
   }
@@ -124,6 +132,8 @@ class Session {
   explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
   void WatchSignals(const std::function<void()>& on_usr2,
                     const std::function<bool()>& hangs);
+  void StopWatching();
+  void GiveUpPlace();
   int ServeByLibfuse();
   void UnmountAnyway();
   Status MakeSession(const MountOptions& options,
@@ -141,6 +151,11 @@ class Session {
   int readers_ = 1;
   std::function<void()> on_hang_up_;
   std::function<void()> on_each_second_;
+  std::thread watcher_;  // of signals
+  std::atomic<bool> watches_{true};
+  // Has the place of libfuse's first thread among those that we may have.
+  std::thread place_;
+  std::binary_semaphore place_is_needed_{0};
   std::atomic<bool> signalled_{false};
   std::atomic<bool> served_{false};
   std::atomic<bool> stays_shut_{false};

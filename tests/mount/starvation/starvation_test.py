@@ -28,7 +28,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Skip,  # noqa: E402
-                             Suite, expect, expect_equal, wait_until)
+                             Suite, expect, expect_equal, mount_points,
+                             wait_until)
 
 MIB = 1 << 20
 HOUR_NS = 3600 * 10**9
@@ -301,6 +302,52 @@ def without_threads(suite, visibility, transport):
     return f"{sum(made.values())} files; {refused.stderr.strip()}"
 
 
+def started_with(suite, pids, most, transport, words):
+    """A mount that may have so many tasks. It ends, and nothing is mounted; or
+    it says that it is there, and serves: which of both."""
+    suite.remove("few")
+    source, point = suite.folder("few"), suite.folder("few-mnt")
+    trace = suite.path(f"few-{most}.trace")
+    config = suite.config(
+        ("", "STR_ALL", f'file = "{trace}" unbuffered when_full = fail'))
+    pids.set("pids.max", "pids.max", most)
+    said = suite.path(f"few-{most}.said")
+    with open(said, "wb") as out:
+        mount = subprocess.Popen(
+            [*pids.wrapper(), os.path.join(suite.bin, "tracefs-mount"), source,
+             point, "--config", config, "--foreground", "--transport",
+             transport, *words], stdout=out, stderr=out)
+    suite.background(mount)
+
+    def told():
+        with open(said, encoding="utf-8", errors="replace") as text:
+            return text.read()
+    wait_until(lambda: mount.poll() is not None or ": mounted\n" in told(),
+               f"with {most} tasks it is there or ends: {told()}")
+    if mount.poll() is None:
+        served = subprocess.run(["ls", point], timeout=10)
+        expect_equal(served.returncode, 0, f"{most} tasks: {told()}")
+        pids.set("pids.max", "pids.max", "max")
+        mount.terminate()
+        expect_equal(mount.wait(30), 0, told())
+    else:
+        expect_equal(mount.returncode, 3, told())
+        expect(": mounted\n" not in told(), f"{most} tasks: {told()}")
+        expect("not permitted" not in told(), told())
+    expect(point not in mount_points(), f"{most} tasks: it is mounted")
+    return ": mounted\n" in told()
+
+
+def too_few_threads(suite, transport, words):
+    """One limit after the other. Where a mount is told, it is served."""
+    with group("pids", suite) as pids:
+        most = 1
+        while not started_with(suite, pids, most, transport, words):
+            most += 1
+            expect(most < 40, "it never begins")
+    return f"it takes {most} tasks"
+
+
 @contextlib.contextmanager
 def frozen(mount, how):
     """Everything that serves the mount stands still."""
@@ -444,6 +491,9 @@ def main():
                   killed_for_memory, suite, visibility)
     suite.run("a daemon stopped that another may follow", standing_still,
               suite, "stopped", "auto", "dev", ["--survive", "yes"])
+    for words in ((), ("--survive", "yes")):
+        suite.run(" ".join(("too few threads to begin with", *words)),
+                  too_few_threads, suite, "dev", words)
     suite.run("no folder can be watched", without_watches, suite)
     suite.finish()
 
