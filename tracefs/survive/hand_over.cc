@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -114,6 +115,17 @@ Status Refusal(const Area& area) {
   }
 }
 
+// What is the keeper from now on.
+[[noreturn]] void LeaveToSpare(Area& area, pid_t spare,
+                               const std::string& why) {
+  SetRefusal(area, why);
+  const HandOverWord word = HandOverWord::Of(area);
+  if (word.phase == Phase::kDrained) word.Change(area, Phase::kRefused);
+  area.header().abdicated.store(::getpid());
+  ::kill(spare, kLeavesToSpare);
+  StandIn(spare);
+}
+
 }  // namespace
 
 HandOverWord HandOverWord::Of(const Area& area) {
@@ -221,7 +233,9 @@ void HandOver::Look(const std::function<void()>& run) {
   }
 }
 
-// Whoever can change it could do anything as its user.
+// Whoever can change it could do anything as its user. The daemon can put
+// another file in the place of any descriptor of a table that it shares: what
+// is to be run is opened in another table.
 Result<UniqueFd> HandOver::OpenProgram() const {
   const std::string what = "the program '" + program_.path + "'";
   UniqueFd file(::open(program_.path.c_str(), O_PATH | O_CLOEXEC));
@@ -268,8 +282,6 @@ void HandOver::Execute(const UniqueFd& program, const Inheritance& with) const {
 
 void HandOver::StartTrial() {
   if (!program_.obstacle.empty()) return Refuse(program_.obstacle);
-  const Result<UniqueFd> program = OpenProgram();
-  if (!program.ok()) return Refuse(program.status().message());
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return Refuse(Status::System(errno, "a pipe").message());
@@ -280,16 +292,20 @@ void HandOver::StartTrial() {
   if (trial_ < 0) return Refuse(Status::System(errno, "a process").message());
   if (trial_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    const auto end = [&writes](const std::string& why) {
+      static_cast<void>(!::write(writes.get(), why.data(), why.size()));
+      ::_exit(3);
+    };
+    const Result<UniqueFd> program = OpenProgram();
+    if (!program.ok()) end(program.status().message());
     Inheritance with = program_.inheritance;
     with.SetNumber(kTrial, 1);
     static_cast<void>(with.SetFile(kAnswer, writes.get()));
     LetThrough();
     ::fcntl(writes.get(), F_SETFD, 0);
     Execute(*program, with);
-    const std::string why = "the program '" + program_.path +
-                            "' cannot be run: " + std::strerror(errno);
-    static_cast<void>(!::write(writes.get(), why.data(), why.size()));
-    ::_exit(3);
+    end("the program '" + program_.path +
+        "' cannot be run: " + std::strerror(errno));
   }
   answer_ = std::move(reads);
   ::fcntl(answer_.get(), F_SETFL, O_NONBLOCK);
@@ -319,10 +335,20 @@ void HandOver::HearTrial() {
 }
 
 Status HandOver::Run(pid_t spare, pid_t daemon) {
+  if (const auto there = OpenProgram(); !there.ok()) return there.status();
+  if (spare <= 0) {
+    return Status::SystemSaid(
+        EAGAIN, "no process is there that would go on if it could not");
+  }
+  // As execve(2) does. From here on this process does not see what daemons
+  // open: it is their keeper no more.
+  if (::unshare(CLONE_FILES) != 0) {
+    return Status::System(errno, "a table of descriptors");
+  }
   const Result<UniqueFd> program = OpenProgram();
-  if (!program.ok()) return program.status();
+  if (!program.ok()) LeaveToSpare(area_, spare, program.status().message());
   Inheritance with = program_.inheritance;
-  if (spare > 0) with.SetNumber(kSpare, static_cast<uint64_t>(spare));
+  with.SetNumber(kSpare, static_cast<uint64_t>(spare));
   if (daemon > 0) with.SetNumber("daemon", static_cast<uint64_t>(daemon));
   LetThrough();
   // Callers wait.
@@ -332,8 +358,7 @@ Status HandOver::Run(pid_t spare, pid_t daemon) {
   Execute(*program, with);
   const Status why = Status::System(errno, "'" + program_.path + "'");
   ::setpriority(PRIO_PROCESS, 0, priority);
-  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-  return why;
+  LeaveToSpare(area_, spare, why.message());
 }
 
 void StopHurrying(const Inheritance& inheritance) {
@@ -365,12 +390,7 @@ void Decline(const Inheritance& inheritance, Area* area,
   // It sees that this ends, too.
   if (area == nullptr || spare <= 0) ::_exit(3);
   StopHurrying(inheritance);
-  SetRefusal(*area, why);
-  const HandOverWord word = HandOverWord::Of(*area);
-  if (word.phase == Phase::kDrained) word.Change(*area, Phase::kRefused);
-  area->header().abdicated.store(::getpid());
-  ::kill(spare, kLeavesToSpare);
-  StandIn(spare);
+  LeaveToSpare(*area, spare, why);
 }
 
 }  // namespace tracefs::survive

@@ -85,7 +85,8 @@ class HandOver {
   void Look(const std::function<void()>& run);
   // A daemon has died: what it had asked for is over.
   void Forget();
-  // Runs the program in place of this process; returns why it could not.
+  // Runs the program in place of this process; returns why it cannot. If it
+  // fails too late for that, the mount is left to the spare.
   Status Run(pid_t spare, pid_t daemon);
   // In a copy of the keeper, whose trial it is not.
   void Disown();

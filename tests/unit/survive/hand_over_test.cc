@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tests/unit/survive/keeper_world.h"
@@ -52,6 +55,11 @@ constexpr uint64_t kTookOver = 1000;
 }
 
 [[noreturn]] void BeOther(const Inheritance& with) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  if (self.ends_with("/evil")) {
+    std::ofstream(self + "-ran") << "it ran";
+    ::_exit(66);
+  }
   const std::string mode = with.Text("mode");
   const Result<int> file = with.File("area");
   if (!file.ok()) ::_exit(90);
@@ -153,6 +161,13 @@ class HandOverTest : public KeeperWorld {
           End(4);
         },
         options);
+  }
+  // Until that many spares have become the keeper, who hears what is asked
+  // then.
+  void AwaitKeepers(uint32_t count) const {
+    for (int i = 0; i < 4000 && area_->header().keepers < count; ++i) {
+      ::usleep(1000);
+    }
   }
   std::string Said() const { return told_->text.data(); }
 
@@ -264,7 +279,7 @@ TEST_F(HandOverTest, WhereItCannotBeRunAnyMoreTheKeeperStays) {
   EXPECT_EQ(told_->number, 202u);
 }
 
-TEST_F(HandOverTest, WhereTheKernelDoesNotRunItTheKeeperStays) {
+TEST_F(HandOverTest, WhereTheKernelDoesNotRunItTheSpareIsTheKeeper) {
   const std::string away = program_ + "-away";
   const int priority = ::getpriority(PRIO_PROCESS, 0);
   Ask(
@@ -275,16 +290,65 @@ TEST_F(HandOverTest, WhereTheKernelDoesNotRunItTheKeeperStays) {
         ::chmod(program_.c_str(), 0700);
         return tracefs::Status::Ok();
       },
-      [&] {
+      [&, asked = 0u]() mutable {
         std::filesystem::rename(away, program_);
+        AwaitKeepers(++asked);
         const auto keeper = static_cast<id_t>(area_->header().keeper.load());
         if (::getpriority(PRIO_PROCESS, keeper) != priority) {
           told_->number.fetch_add(10'000);
         }
       });
-  EXPECT_EQ(WEXITSTATUS(Status()), 4);
+  // The daemon is no child of the one that was the spare.
+  EXPECT_EQ(Status(), 0);
   EXPECT_EQ(Said(), "no upgrade: '" + program_ + "': Exec format error");
   EXPECT_EQ(told_->number, 202u);
+  EXPECT_EQ(area_->header().keepers, 2u);
+}
+
+// It shares its descriptors with the keeper, and so has what that opens, too.
+TEST_F(HandOverTest, Malicious_ADaemonCannotExchangeTheProgram) {
+  constexpr int kTries = 15;
+  const std::string evil = top_ + "/evil";
+  std::filesystem::copy_file(program_, evil);
+  ASSERT_EQ(::chmod(evil.c_str(), 0755), 0);
+  Keep(
+      [&](uint32_t number) {
+        Serve();
+        if (number != 0) End(6);
+        std::atomic<bool> goes_on{true};
+        const UniqueFd other(::open(evil.c_str(), O_PATH | O_CLOEXEC));
+        std::thread exchanges([&] {
+          std::array<char, 4096> target;
+          while (goes_on) {
+            for (int fd = 3; fd < 64; ++fd) {
+              const std::string link = "/proc/self/fd/" + std::to_string(fd);
+              const ssize_t n =
+                  ::readlink(link.c_str(), target.data(), target.size());
+              if (n > 0 &&
+                  std::string_view(target.data(), static_cast<size_t>(n)) ==
+                      program_) {
+                ::dup2(other.get(), fd);
+              }
+            }
+          }
+        });
+        for (int i = 0; i < kTries; ++i) {
+          const std::string why =
+              AskForUpgrade(
+                  *area_, [] { return tracefs::Status::Ok(); }, [] {})
+                  .message();
+          told_->Say(why);
+          AwaitKeepers(static_cast<uint32_t>(i) + 1);
+        }
+        goes_on = false;
+        exchanges.join();
+        End(4);
+      },
+      Options("decline"));
+  EXPECT_EQ(Status(), 0);
+  EXPECT_EQ(Said(), "no upgrade: it has no time");
+  EXPECT_EQ(area_->header().keepers, static_cast<uint32_t>(kTries));
+  EXPECT_FALSE(std::filesystem::exists(evil + "-ran"));
 }
 
 TEST_F(HandOverTest, OneThatDeclinesLeavesTheMountToTheSpare) {
