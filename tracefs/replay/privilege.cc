@@ -44,6 +44,38 @@ std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
                                        : Privilege::kTrustedXattr;
 }
 
+namespace {
+
+class CapabilitySets {
+ public:
+  CapabilitySets() {
+    header_.version = _LINUX_CAPABILITY_VERSION_3;
+    known_ = ::syscall(SYS_capget, &header_, sets_.data()) == 0;
+  }
+  void GiveUp(unsigned capability) {
+    auto& set = sets_[capability / 32];
+    const uint32_t keep = ~(1u << capability % 32);
+    set.effective &= keep;
+    set.permitted &= keep;
+    set.inheritable &= keep;
+  }
+  void Raise(unsigned capability) {
+    auto& set = sets_[capability / 32];
+    set.effective |= set.permitted & (1u << capability % 32);
+  }
+  // No more than was permitted: it is always allowed.
+  void Set() {
+    if (known_) (void)::syscall(SYS_capset, &header_, sets_.data());
+  }
+
+ private:
+  __user_cap_header_struct header_{};
+  std::array<__user_cap_data_struct, 2> sets_{};
+  bool known_ = false;
+};
+
+}  // namespace
+
 void GiveUpCapabilities(const Grants& grants) {
   struct Held {
     Privilege privilege;
@@ -53,20 +85,20 @@ void GiveUpCapabilities(const Grants& grants) {
                             {Privilege::kSecurityXattr, CAP_SETFCAP},
                             {Privilege::kTrustedXattr, CAP_SYS_ADMIN},
                             {Privilege::kDevice, CAP_MKNOD}};
-  __user_cap_header_struct header{};
-  header.version = _LINUX_CAPABILITY_VERSION_3;
-  std::array<__user_cap_data_struct, 2> sets{};
-  if (::syscall(SYS_capget, &header, sets.data()) != 0) return;
+  CapabilitySets sets;
   for (const auto& [privilege, capability] : kHeld) {
-    if (grants.Has(privilege)) continue;
-    auto& set = sets[capability / 32];
-    const uint32_t keep = ~(1u << capability % 32);
-    set.effective &= keep;
-    set.permitted &= keep;
-    set.inheritable &= keep;
+    if (!grants.Has(privilege)) sets.GiveUp(capability);
   }
-  // Fewer are always allowed.
-  (void)::syscall(SYS_capset, &header, sets.data());
+  sets.Set();
+}
+
+void ReachEverything() {
+  CapabilitySets sets;
+  for (const unsigned capability :
+       {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_CHOWN}) {
+    sets.Raise(capability);
+  }
+  sets.Set();
 }
 
 }  // namespace tracefs::replay

@@ -72,4 +72,8 @@ std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
 // set-id bits with CAP_FSETID.
 void GiveUpCapabilities(const Grants& grants);
 
+// Whoever this thread is to the file system, it may read, write and give away
+// all that it could as root: for what is known to have been allowed.
+void ReachEverything();
+
 }  // namespace tracefs::replay

@@ -281,6 +281,8 @@ void TargetTree::Become(const Action& action, WorkerState& worker) {
   if (worker.uid_ != action.uid) {
     ::setfsuid(action.uid);
     worker.uid_ = action.uid;
+    // A trace does not tell which further groups somebody was in.
+    if (options_.only_what_was_done) ReachEverything();
   }
 }
 

@@ -26,13 +26,14 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
 from trees import tree_digest  # noqa: E402
-from workloads import AS_IT_WAS  # noqa: E402
+from workloads import AS_IT_WAS, USER  # noqa: E402
 
 FLAGS = "STR_REPLAY | STR_DATA | STR_PID"
 LEFT = "it is not as the trace has left it"
 NOT_COMPARED = ("what it holds by now cannot be compared with what the trace "
                 "has left: not all of its bytes are in the trace")
 RENAME_EXCHANGE = 2
+GROUP = 7777
 
 
 def put(path, text):
@@ -61,6 +62,12 @@ def fails(error, function, *words):
         expect_equal(told.errno, error, "the error")
         return
     raise AssertionError("it succeeded")
+
+
+def become_member():
+    os.setgroups([GROUP])
+    os.setgid(USER)
+    os.setuid(USER)
 
 
 def allocate(path):
@@ -217,6 +224,14 @@ CASES = {
 HARMLESS = {
     "a disk that was full": Case(
         "", calls((put, "new", "x"), (fill_up, "large"))),
+    "what a further group may do": Case(
+        "", calls((put, "new", "x")),
+        calls((put, "shared", "x"), (os.chmod, "shared", 0o660),
+              (os.chown, "shared", 0, GROUP), (os.chmod, ".", 0o777)),
+        other=calls((become_member,), (put, "shared", "theirs"),
+                    (put, "their-own", "x"), (os.chown, "their-own", -1, GROUP)),
+        after=calls((os.unlink, "their-own"), (put, "shared", "x"),
+                    (os.truncate, "shared", 1))),
     "a look at one of two names": Case(
         "", calls((os.stat, "c"), (put, "new", "x")),
         calls((put, "c", "x"), (os.link, "c", "c2"))),
