@@ -45,6 +45,10 @@ namespace tracefs {
 // Whether a file of this mode is set-user-id or set-group-id.
 inline bool IsSetId(mode_t mode) { return (mode & (S_ISUID | S_ISGID)) != 0; }
 
+inline bool HasSeveralNames(const struct stat& st) {
+  return st.st_nlink > 1 && !S_ISDIR(st.st_mode);
+}
+
 // What is known about a file that is about to be opened for the kernel; the
 // rest is looked up where it matters.
 struct OpenFacts {
