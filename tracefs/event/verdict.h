@@ -19,6 +19,9 @@ struct FilterNeeds {
   bool late = false;       // reads fields known only after the operation
   bool names = false;      // reads name bits
   bool paths = false;      // reads paths, as they are when it runs
+
+  // It reads what may be gone once the caller goes on.
+  bool before_reply() const { return paths || ancestors; }
 };
 
 }  // namespace tracefs

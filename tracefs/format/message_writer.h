@@ -81,7 +81,8 @@ class MessageWriter {
   }
 
   // Finishes the message: true if it is in, false if it did not fit and
-  // nothing of it was kept.
+  // nothing of it was kept. Until the next one begins, arguments may be added
+  // to it, if it is finished once more then.
   bool End() {
     if (refused_) {
       at_ = start_;

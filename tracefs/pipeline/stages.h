@@ -62,6 +62,15 @@ struct AssemblyNeeds {
   bool names = false;      // bits of name predicates (Event::name_bits)
   bool keep = false;       // what it destroys (kKeep)
   bool extents = false;    // where it lies (kExtents)
+
+  // What a driver needs that asks a filter about what it assembles.
+  void AddThoseOf(const FilterNeeds& filter) {
+    caller |= filter.caller;
+    syscall |= filter.syscall;
+    details |= filter.details;
+    ancestors |= filter.ancestors;
+    names |= filter.names;
+  }
 };
 
 // Counts kept events instead of recording each: the other half of an assembly

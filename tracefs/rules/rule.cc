@@ -455,4 +455,13 @@ Result<Filter> FilterOf(const std::vector<Rule>& rules,
   return Filter::Compile(all, {.file = "rules"}, users, names);
 }
 
+RuleMatches RuleMatches::Of(const std::vector<Rule>& rules, Event& event) {
+  std::string bytes((rules.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (!rules[i].what.Keep(event)) continue;
+    bytes[i / 8] = static_cast<char>(bytes[i / 8] | 1 << i % 8);
+  }
+  return RuleMatches(std::move(bytes));
+}
+
 }  // namespace tracefs

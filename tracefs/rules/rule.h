@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "filters/input/filter.h"
@@ -78,5 +79,29 @@ Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,
 // A filter that keeps what any of the rules counts.
 Result<Filter> FilterOf(const std::vector<Rule>& rules,
                         const NameService& users, NameTable& names);
+
+// Which rules of a tracer count an operation; a byte for eight of them. It is
+// found out where all that their filters ask for is known, which no record
+// holds.
+class RuleMatches {
+ public:
+  // The argument of operations that has it, between a tracer and its rules: in
+  // no trace.
+  static constexpr uint16_t kArgument = 0x7f00;
+
+  RuleMatches() = default;
+  explicit RuleMatches(std::string bytes) : bytes_(std::move(bytes)) {}
+  // Asks all of them.
+  static RuleMatches Of(const std::vector<Rule>& rules, Event& event);
+
+  bool Has(size_t rule) const {
+    return rule / 8 < bytes_.size() &&
+           (static_cast<unsigned char>(bytes_[rule / 8]) >> rule % 8 & 1) != 0;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
 
 }  // namespace tracefs

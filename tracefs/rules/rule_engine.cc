@@ -89,7 +89,8 @@ bool RuleEngine::CountsTrees(const std::vector<Rule>& rules) {
   });
 }
 
-void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
+void RuleEngine::Observe(const Event& event, const RuleMatches& matches,
+                         std::vector<Alarm>* alarms) {
   const uint64_t now = event.Get(Field::kTime);
   if (parents_ != nullptr && event.Has(Field::kPid) &&
       event.Has(Field::kPpid)) {
@@ -99,7 +100,7 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
   bool noted = false;
   for (size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
-    if (!rule.what.Keep(event)) continue;
+    if (!matches.Has(i)) continue;
     if (!std::exchange(noted, true) && event.resolver != nullptr) {
       PathBuffer buffer;
       recent_.Note(event, PathOf(event, buffer));

@@ -87,9 +87,10 @@ class RuleEngine {
   // Whether any of them needs to know parents.
   static bool CountsTrees(const std::vector<Rule>& rules);
 
-  // Counts one operation; appends the alarms that it raises. Times may go back
-  // a little.
-  void Observe(Event& event, std::vector<Alarm>* alarms);
+  // Counts one operation for the rules that `matches` has; appends the alarms
+  // that it raises. Times may go back a little.
+  void Observe(const Event& event, const RuleMatches& matches,
+               std::vector<Alarm>* alarms);
 
   // How one rule stands.
   struct Standing {

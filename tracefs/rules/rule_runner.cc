@@ -41,6 +41,15 @@ class QueueSource final : public format::ByteSource {
   bool may_grow_ = true;
 };
 
+RuleMatches MatchesIn(const format::Record& record) {
+  for (const format::ExtraArgument& extra : record.extra) {
+    if (extra.id == RuleMatches::kArgument) {
+      return RuleMatches(std::string(AsText(extra.value)));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RuleRunner::RuleRunner(uint32_t tracer, std::vector<Rule> rules,
@@ -118,7 +127,7 @@ void RuleRunner::Loop() {
     const format::ReadStep step = merger.Next(&record, hurry);
     if (step == format::ReadStep::kItem) {
       if (!hurry) waiting_since = now;
-      engine.Observe(record.event, &alarms);
+      engine.Observe(record.event, MatchesIn(record), &alarms);
       for (Alarm& alarm : alarms) Act(std::move(alarm));
       alarms.clear();
       continue;

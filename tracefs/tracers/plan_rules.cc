@@ -1,5 +1,6 @@
 #include "tracefs/tracers/plan_rules.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "tracefs/base/units.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/plan_outputs.h"
+#include "tracefs/tracers/rule_tap.h"
 
 namespace tracefs {
 namespace {
@@ -92,6 +94,8 @@ Result<TracerPlan> PlanFeed(std::vector<Rule> rules, const TracerPlan& host,
   Result<TracerParts> parts =
       BeginOwnParts(TracerKind::kRules, "rules", *filter);
   if (!parts.ok()) return parts.status();
+  parts->assembly = {
+      std::make_shared<RuleTap>(rules, std::move(parts->assembly.front()))};
   TracerPlan plan;
   plan.parts = *std::move(parts);
   plan.filter = *std::move(filter);

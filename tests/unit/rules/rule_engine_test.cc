@@ -38,7 +38,7 @@ class RuleEngineTest : public ::testing::Test {
     event.Set(Field::kPid, pid);
     event.Set(Field::kUid, 1000);
     const size_t before = alarms_.size();
-    engine_->Observe(event, &alarms_);
+    engine_->Observe(event, RuleMatches::Of(rules_, event), &alarms_);
     return alarms_.size() - before;
   }
 
@@ -213,7 +213,7 @@ class TreeTest : public RuleEngineTest {
     event.Set(Field::kPpid, ppid);
     event.Set(Field::kSid, 50);
     const size_t before = alarms_.size();
-    engine_->Observe(event, &alarms_);
+    engine_->Observe(event, RuleMatches::Of(rules_, event), &alarms_);
     return alarms_.size() - before;
   }
   FakeParents parents_;
