@@ -29,10 +29,8 @@ class KeepTap final : public AssemblyDriver {
 
   AssemblyNeeds Needs(Op op) const override {
     if (!DestroysContents(op)) return {};
-    const FilterNeeds needs = filter_.Needs(op);
     AssemblyNeeds mine;
-    mine.caller = needs.caller;
-    mine.names = needs.names;
+    mine.AddThoseOf(filter_.Needs(op));
     return mine;
   }
   bool Assemble(Event& /*event*/, BlockBuilder& /*block*/) const override {

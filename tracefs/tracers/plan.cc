@@ -90,8 +90,9 @@ Status AddTrigger(const Config& file, const ConfigOption& trigger,
         ErrorAt(file.file_name, trigger.position, warning).message());
   }
   plan->flight = std::make_shared<FlightControl>();
+  plan->trigger = *std::move(when);
   assembly.push_back(
-      std::make_shared<TriggerTap>(*std::move(when), plan->flight, assembly));
+      std::make_shared<TriggerTap>(*plan->trigger, plan->flight, assembly));
   return Status::Ok();
 }
 

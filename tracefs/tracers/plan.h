@@ -28,6 +28,7 @@ struct TracerPlan {
   // To be set before the tracer starts: told of files that come and go.
   std::shared_ptr<OutputFileChange> file_change;
   std::shared_ptr<FlightControl> flight;  // null: no flight recorder
+  std::optional<Filter> trigger;          // of its snapshots
   std::optional<KeepPlan> keep;           // what is destroyed, kept
   // The same filter as in `parts`, to come back to.
   std::optional<Filter> filter;

@@ -35,6 +35,10 @@ bool NamesLocks(std::span<const TracerPlan> plans) {
   };
   for (const TracerPlan& plan : plans) {
     if (plan.filter && named_by(*plan.filter)) return true;
+    // It sees what is recorded.
+    if (plan.trigger && MayKeepLocks(plan) && named_by(*plan.trigger)) {
+      return true;
+    }
     for (const Rule& rule : plan.rules) {
       for (const RuleAction& action : rule.actions) {
         if (action.filter && named_by(*action.filter)) return true;

@@ -11,10 +11,10 @@ namespace tracefs {
 // Some tracer has operations fail that it cannot record (when_full = fail): the
 // mount stays shut, too, when its daemon dies.
 bool FailsClosed(std::span<const TracerPlan> plans);
-// Some filter, or one that a rule may raise a tracer to, names a lock operation
-// and may keep it: lock requests must come to us. A filter that merely does not
-// exclude them leaves them to the kernel, whose locks cost nothing and detect
-// deadlocks.
+// Some filter, a trigger, or a filter that a rule may raise a tracer to, names
+// a lock operation and may keep it: lock requests must come to us. A filter
+// that merely does not exclude them leaves them to the kernel, whose locks cost
+// nothing and detect deadlocks.
 bool NamesLocks(std::span<const TracerPlan> plans);
 // The tracer may record the operation, or some lock operation.
 bool MayKeep(const TracerPlan& plan, Op op);

@@ -23,8 +23,7 @@ AssemblyNeeds TriggerTap::Needs(Op op) const {
         const AssemblyNeeds theirs = driver->Needs(op);
         return theirs.after && !theirs.counts;
       });
-  mine.caller = mine.after && needs.caller;
-  mine.names = mine.after && needs.names;
+  if (mine.after) mine.AddThoseOf(needs);
   return mine;
 }
 
@@ -35,7 +34,7 @@ bool TriggerTap::Assemble(Event& event, BlockBuilder& /*block*/) const {
 
 bool TriggerTap::NamesDefined(const Event& event,
                               const BlockBuilder& /*block*/) const {
-  return !filter_.Needs(event.op).paths;
+  return !filter_.Needs(event.op).before_reply();
 }
 
 void TriggerTap::Fire() const {

@@ -31,7 +31,7 @@ class TriggerTap final : public AssemblyDriver {
 
   AssemblyNeeds Needs(Op op) const override;
   bool Assemble(Event& event, BlockBuilder& block) const override;
-  // A path must be looked up while it is certain.
+  // Paths must be looked up while they are certain, ancestors while they live.
   bool NamesDefined(const Event& event,
                     const BlockBuilder& block) const override;
 

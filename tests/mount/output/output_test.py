@@ -654,6 +654,27 @@ def trigger_by_path(suite):
     mount.unmount()
 
 
+def trigger_by_details(suite):
+    """And at all that is known of callers only where somebody asks."""
+    place = Place(suite, "details")
+    with open(os.path.join(place.source, "f"), "w") as out:
+        out.write("x")
+    triggers = {"exe": "cexe ~ **/cat", "args": "cargs ~ cat*",
+                "ancestor": f"descendant of {os.getpid()}", "other": "cexe = /no/such"}
+    mount = suite.mount(place.source, place.point, *(
+        ("", "STR_ALL", f'flight = "{os.path.join(place.out, name)}" '
+         f'trigger = "op = open AND {trigger}" every = 0')
+        for name, trigger in triggers.items()))
+    subprocess.run(["cat", os.path.join(place.point, "f")], check=True,
+                   stdout=subprocess.DEVNULL)
+    for name in triggers.keys() - {"other"}:
+        path = os.path.join(place.out, name + ".000001")
+        wait_until(lambda p=path: os.path.exists(p), f"the snapshot by {name}")
+    mount.unmount()
+    expect(not os.path.exists(os.path.join(place.out, "other.000001")),
+           "a snapshot of what does not match")
+
+
 # --- The paper's section 2.8
 
 def heartbeat(suite):
@@ -818,7 +839,8 @@ def main():
                  a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
                  users_of_traces, flight, flight_async, trigger_by_path,
-                 heartbeat, profiles, bad_configs, unwritable):
+                 trigger_by_details, heartbeat, profiles, bad_configs,
+                 unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -388,6 +388,26 @@ for name in ("home/a.doc", "home/b.doc", "home/c.tmp", "d.doc",
             expect_equal(said["not_done"], 0, said)
             expect_tree(state_of(source), before, title)
 
+    def chosen_by_callers(self):
+        """By all that a filter may ask of who does it."""
+        if not shutil.which("bash"):
+            raise Skip("no bash")
+        with self.store("ext4") as folder:
+            for number, keep in enumerate((
+                    "cname = bash", "cexe ~ **/bash",
+                    'cargs ~ "bash -c*"', f"descendant of {os.getpid()}",
+                    "NOT cexe ~ **/bash")):
+                source, kept = self.place(folder, f"by-caller-{number}")
+                with open(os.path.join(source, "a"), "w") as out:
+                    out.write("as it was")
+                trace, _ = self.traced(source, stream(kept, keep=keep), """
+import subprocess
+subprocess.run(["bash", "-c", "echo xx > a; true"], check=True)
+""")
+                # What bash cuts off as it opens the file.
+                expect_equal(any("kept" in e for e in self.suite.read(trace)),
+                             not keep.startswith("NOT"), keep)
+
     def unnoticed(self):
         """No access time, link or other name tells of it."""
         with self.store("xfs") as folder:
@@ -458,6 +478,7 @@ def main():
     suite.run("only what is chosen is kept, and the same once", keep.chosen)
     for title in RIGHTS:
         suite.run(f"rights as before: {title}", keep.rights, title)
+    suite.run("what certain callers destroy is kept", keep.chosen_by_callers)
     suite.run("nobody notices", keep.unnoticed)
     suite.run("what cannot be is refused", keep.refusals)
     suite.finish()

@@ -233,10 +233,11 @@ class WarningsTest : public ::testing::Test {
     return Said("{ { " + filter + " } { } { file = \"/x\" when_full = fail } }",
                 {.forwards_locks = true, .visibility = visibility});
   }
-  bool Forwards(const std::string& filter, const std::string& rule = "") {
-    const auto config =
-        ParseConfig("{ { " + filter + " } { " + rule + " } { file = \"/x\" } }",
-                    "f", FullSchema());
+  bool Forwards(const std::string& filter, const std::string& rule = "",
+                const std::string& output = "file = \"/x\"") {
+    const auto config = ParseConfig(
+        "{ { " + filter + " } { " + rule + " } { " + output + " } }", "f",
+        FullSchema());
     EXPECT_TRUE(config.ok()) << config.status().message();
     const auto plans = PlanTracers(*config, names_, {.probe = true});
     EXPECT_TRUE(plans.ok()) << plans.status().message();
@@ -275,6 +276,10 @@ TEST_F(WarningsTest, LocksAreForwardedWhereAnOperationIsNamedNotAWord) {
   EXPECT_TRUE(
       Forwards("op = read",
                "when seen(read) then { raise 1 to \"op = flock\" for 1m }"));
+  // A trigger looks at what its tracer records, and at nothing else.
+  const std::string trigger = "flight = \"/x\" trigger = \"op = flock\"";
+  EXPECT_TRUE(Forwards("", "", trigger));
+  EXPECT_FALSE(Forwards("op = read", "", trigger));
 }
 
 TEST_F(WarningsTest, WhatIsAskedForInVainIsSaidWithItsPlace) {

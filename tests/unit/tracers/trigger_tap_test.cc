@@ -35,11 +35,13 @@ class TriggerTapTest : public ::testing::Test {
   int fired_ = 0;
 };
 
-// A path is looked up while it is certain: before the reply.
-TEST_F(TriggerTapTest, OnlyATriggerOnPathsNeedsThemInTime) {
+// A path is looked up while it is certain, and ancestors while there are any:
+// before the reply.
+TEST_F(TriggerTapTest, OnlyATriggerOnPathsOrAncestorsNeedsThemInTime) {
   const Event event = Done(Op::unlink_, 0);
   EXPECT_FALSE(Tap("path ~ /d/**").NamesDefined(event, block_));
   EXPECT_FALSE(Tap("result < 0 AND path = /a").NamesDefined(event, block_));
+  EXPECT_FALSE(Tap("descendant of sh").NamesDefined(event, block_));
   EXPECT_TRUE(Tap("result < 0").NamesDefined(event, block_));
   EXPECT_TRUE(Tap("op = read AND path = /a").NamesDefined(event, block_));
 }
@@ -68,6 +70,10 @@ TEST_F(TriggerTapTest, AsksForWhatItsFilterReads) {
   EXPECT_TRUE(Tap("cname = sh").Needs(Op::read_).caller);
   EXPECT_FALSE(Tap("cuid = 0").Needs(Op::read_).caller);
   EXPECT_TRUE(Tap("name = a").Needs(Op::read_).names);
+  EXPECT_TRUE(Tap("cexe ~ **/cat").Needs(Op::read_).details);
+  EXPECT_TRUE(Tap("syscall = read").Needs(Op::read_).syscall);
+  EXPECT_TRUE(Tap("descendant of sh").Needs(Op::read_).ancestors);
+  EXPECT_FALSE(Tap("op = write AND cexe ~ **/cat").Needs(Op::read_).details);
   EXPECT_TRUE(Tap("cuid = 0").Needs(Op::read_).after);
   EXPECT_FALSE(Tap("op = write").Needs(Op::read_).after);
 }
