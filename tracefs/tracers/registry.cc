@@ -245,9 +245,14 @@ Status TracerRegistry::SetRunning(uint32_t id, bool run) {
 Status TracerRegistry::SetFilter(uint32_t id, const Filter& filter) {
   std::lock_guard steer(steer_mu_);
   if (Status s = CheckSteerable(id); !s.ok()) return s;
+  bool rests = false;
+  Change(id, [&](Entry& entry) {
+    rests = entry.raised_until_ns != 0 && entry.suspended;
+  });
   if (Status s = SwapFilter(id, filter); !s.ok()) return s;
   Change(id, [&](Entry& entry) { entry.filter = filter; });
-  return Status::Ok();
+  // It ran only because it was raised, and that is over.
+  return rests ? mount_.pipeline.Suspend(id) : Status::Ok();
 }
 
 // Its own filter stays what it was. With steer_mu_.

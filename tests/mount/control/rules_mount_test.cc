@@ -404,6 +404,28 @@ TEST_F(RulesMountTest, StoppedTracerRunsWhileItIsRaisedOrOnceItIsStarted) {
   EXPECT_TRUE(WaitUntil([&] { return state() == "stopped"; }));
 }
 
+TEST_F(RulesMountTest, StoppedTracerStopsAgainIfItGetsAFilterWhileItIsRaised) {
+  Mount(
+      "{ { op = rmdir } { when seen(unlink) then { raise 2 for 1h } } { file = "
+      "\"" +
+      Path("watch.trace") + "\" } }\n" + Tracer("op = rename", "two.trace"));
+  ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
+  const auto state = [&] { return TracerIn(Ask("list"), 2)["state"]; };
+  Write(In("x"), "");
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  ASSERT_TRUE(WaitUntil([&] { return state() == "running"; }));
+  ASSERT_EQ(Ctl({"set-filter", "2", "op = mkdir"}).status, 0);
+  EXPECT_EQ(state(), "stopped");
+  EXPECT_TRUE(Ask("rules")["raised"].empty());
+  ASSERT_EQ(::mkdir(In("unseen").c_str(), 0755), 0);
+  ASSERT_EQ(Ctl({"start", "2"}).status, 0);
+  ASSERT_EQ(::mkdir(In("seen").c_str(), 0755), 0);
+  Unmount();
+  const std::vector<json> events = Events("two.trace");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["path"], "/seen");
+}
+
 TEST_F(RulesMountTest, RulesRestAndGoWithTheirTracer) {
   Mount(Tracer("op = rmdir", "first.trace"));
   const json before = Ask("explain")["choices"];
