@@ -99,7 +99,7 @@ class AggregateCounter final : public EventCounter {
   bool KnowsNames(const Event& event, const Shard& shard) const override {
     if (!want_paths_ && !want_names_) return true;
     const FileNames& names = static_cast<const ThreadShard&>(shard).names;
-    if (want_paths_ && event.parent != 0 &&
+    if (event.parent != 0 && (want_paths_ || event.name.empty()) &&
         !names.Knows(event.parent, event.parent_version, event.rename_epoch)) {
       return false;
     }
@@ -217,15 +217,26 @@ class AggregateCounter final : public EventCounter {
                       event.rename_epoch);
   }
 
+  // Of the file by whose path an operation is known, unless that is the path of
+  // an operand. A file without a name (O_TMPFILE) goes by its directory, as in
+  // a trace.
+  static const FileNames::Entry* OwnNames(Event& event, FileNames& names) {
+    if (event.parent != 0) {
+      return event.name.empty() ? &NamesOfParent(event, names) : nullptr;
+    }
+    return event.node != 0 ? &NamesOfFile(event, names) : nullptr;
+  }
+
   static std::string_view DirectoryOf(Event& event, FileNames& names) {
-    if (event.parent != 0) return NamesOfParent(event, names).path;
-    if (event.node == 0) return {};
-    return NamesOfFile(event, names).directory();
+    if (const auto* const own = OwnNames(event, names)) return own->directory();
+    if (event.parent == 0) return {};
+    return NamesOfParent(event, names).path;
   }
 
   static std::string_view NameOf(Event& event, FileNames& names) {
-    if (!event.name.empty() || event.node == 0) return event.name;
-    return NamesOfFile(event, names).name;
+    if (!event.name.empty()) return event.name;
+    const auto* const own = OwnNames(event, names);
+    return own != nullptr ? std::string_view(own->name) : std::string_view();
   }
 
   // What the event does not have is left out of its key.
@@ -254,10 +265,10 @@ class AggregateCounter final : public EventCounter {
         key.Text(part, Beginning(DirectoryOf(event, names), wanted.depth));
         return;
       case From::kPath:
-        if (event.parent != 0) {
+        if (const auto* const own = OwnNames(event, names)) {
+          key.Text(part, own->path);
+        } else if (event.parent != 0) {
           key.Path(part, NamesOfParent(event, names).path, event.name);
-        } else if (event.node != 0) {
-          key.Text(part, NamesOfFile(event, names).path);
         }
         return;
     }

@@ -39,6 +39,12 @@ def work(point, files=40):
             os.unlink(path)
         elif i % 7 == 1:
             os.rename(path, path + ".moved")
+    for folder in (point, os.path.join(point, "d1"),
+                   os.path.join(point, "dotted.h")):
+        os.makedirs(folder, exist_ok=True)
+        unnamed = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        os.write(unnamed, b"x")
+        os.close(unnamed)
     os.listdir(point)
 
 

@@ -373,6 +373,26 @@ TEST(AggregateTest, DirectoriesAreCutAtTheirDepth) {
   EXPECT_EQ(decoded.totals.at("dir=/a/b").count, 3u);
 }
 
+// What a trace says of the path of a file without a name is its directory.
+TEST(AggregateTest, AFileWithoutANameCountsAsItsDirectoryDoes) {
+  for (const auto& [clause, key] : {std::pair{"by path", "path=/d2"},
+                                    {"by dir", "dir=/"},
+                                    {"by name", "name=d2"},
+                                    {"by ext", "ext="}}) {
+    Memory memory;
+    World world;
+    Pipeline pipeline(kQuick);
+    ASSERT_TRUE(pipeline.Add(Parts(memory, clause)).ok());
+    Event e = MakeEvent(world, Op::tmpfile_, 12, 0, 1);
+    e.parent = 2;
+    EXPECT_TRUE(CountedInTime(pipeline, e)) << clause;
+    ASSERT_TRUE(pipeline.Stop("test").ok());
+    const Decoded decoded = Read(memory);
+    ASSERT_EQ(decoded.totals.size(), 1u);
+    EXPECT_EQ(decoded.totals.begin()->first, key);
+  }
+}
+
 TEST(AggregateTest, AFileThatMovesCountsWhereItIs) {
   class Moving final : public EventResolver {
    public:
