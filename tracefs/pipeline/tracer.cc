@@ -116,8 +116,11 @@ void Tracer::SubmitCounts(bool end) {
       }
       told_ += record.count;
       if (!record.repeated) block.counted += record.count;
-      block.first_ns = record.from_ns;
-      block.last_ns = record.to_ns;
+      // Periods of several counters may be of different length.
+      block.first_ns = block.first_ns == 0
+                           ? record.from_ns
+                           : std::min(block.first_ns, record.from_ns);
+      block.last_ns = std::max(block.last_ns, record.to_ns);
     });
   }
   hand_on();

@@ -21,6 +21,8 @@
 #include "drivers/output/framing.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/sanitizers.h"
+#include "tracefs/format/block_info.h"
+#include "tracefs/format/message_cursor.h"
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/pipeline/pipeline.h"
 
@@ -168,6 +170,8 @@ struct Decoded {
   uint64_t last_end = 0;
   bool contiguous = true;  // periods follow each other
   size_t events = 0;
+  uint64_t lost_from_ns = 0;  // of the last loss that is told
+  uint64_t lost_to_ns = 0;
   format::ReadStats stats;
 };
 
@@ -199,6 +203,16 @@ Decoded Read(Memory& memory) {
     const Result<format::ReadStep> step = reader.NextBlock(&block);
     EXPECT_TRUE(step.ok()) << step.status().message();
     if (!step.ok() || *step != format::ReadStep::kItem) break;
+    format::MessageCursor messages(block->bytes());
+    for (format::Message message; messages.Next(&message);) {
+      if (message.msg_id != static_cast<uint16_t>(format::MessageId::kLoss)) {
+        continue;
+      }
+      format::LossRecord loss;
+      format::ReadLoss(message.arguments, &loss);
+      decoded.lost_from_ns = loss.first_ns;
+      decoded.lost_to_ns = loss.last_ns;
+    }
     while (!block->at_end()) {
       format::Record record;
       block->Next(&record);
@@ -677,6 +691,26 @@ TEST(AggregateTest, DataLoss_RefusedCountsAreLostOnceInTheTracesAccount) {
     EXPECT_EQ(losses[0].reason, "output_error");
     EXPECT_EQ(losses[0].count, 10u) << clauses;
   }
+}
+
+// One block may hold counts of several drivers, and is lost as one.
+TEST(AggregateTest, DataLoss_LostCountsAreOfTheTimeOfAllThatTheyWereCountedIn) {
+  Memory memory;
+  World world;
+  Pipeline pipeline(kQuick);
+  TracerParts parts = Parts(memory, "by op");  // counts from here on
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const uint64_t later = MonotonicNs();
+  auto spec = ParseAggregateSpec("by uid", "test", {});
+  ASSERT_TRUE(spec.ok());
+  parts.assembly.push_back(MakeAggregate(*spec));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
+  memory.refusing_counts = true;
+  EXPECT_FALSE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_LT(decoded.lost_from_ns, later);
+  EXPECT_GT(decoded.lost_to_ns, later);
 }
 
 // A period is lost, and the total tells it all the same: what it says again is
