@@ -65,7 +65,7 @@ Json AlarmJson(const RuleRunner::Fired& fired, const Rule& rule) {
   for (size_t i = 0; i < fired.outcomes.size(); ++i) {
     actions.push_back(
         {{"action", RuleActionName(rule.actions[i].kind)},
-         {"tracer", rule.actions[i].tracer_id},
+         {"tracer", rule.actions[i].tracer_id()},
          {"outcome",
           fired.outcomes[i].ok() ? "done" : fired.outcomes[i].message()}});
   }

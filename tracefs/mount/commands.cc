@@ -39,6 +39,16 @@ Result<Config> ConfigOf(const ControlRequest& request) {
   return ParseConfig(*source, *file, FullSchema());
 }
 
+// The file that the config is a part of; nothing if it is all of it.
+Result<std::optional<std::vector<FileTracer>>> AmongOf(
+    const ControlRequest& request, const TracerRegistry::Entries& running) {
+  const Result<std::string> ids = request.Text("among");
+  if (!ids.ok()) return std::optional<std::vector<FileTracer>>();
+  Result<std::vector<FileTracer>> tracers = TracersAmong(*ids, running);
+  if (!tracers.ok()) return tracers.status();
+  return std::optional(*std::move(tracers));
+}
+
 Json WarningsJson(const std::vector<TracerPlan>& plans,
                   const WarningFacts& facts) {
   Json warnings = Json::array();
@@ -128,9 +138,10 @@ const MountCommands::Command* MountCommands::FindCommand(
       {"check",
        &M::Check,
        false,
-       {"config", "file", "filter", "users", "groups"}},
+       {"config", "file", "filter", "users", "groups", "among"}},
       {"compare", &M::Compare, false, {"config", "file"}},
-      {"add", &M::Add, false, {"config", "file", "users", "groups"}},
+      {"add", &M::Add, false, {"config", "file", "users", "groups", "among"}},
+      {"bind", &M::Bind, false, {"tracers"}},
       {"remove", &M::ToTracer<&TracerRegistry::Remove>, false, {"tracer"}},
       {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}},
       {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}},
@@ -304,8 +315,11 @@ ControlAnswer MountCommands::Check(ControlRequest& request) {
   } else {
     const Result<Config> config = ConfigOf(request);
     if (!config.ok()) return config.status();
+    const auto among = AmongOf(request, mount_.tracers.All());
+    if (!among.ok()) return among.status();
     const Result<std::vector<Wish>> wishes =
-        WishedFiles(*config, names, mount_.traced.names);
+        WishedFiles(*config, names, mount_.traced.names,
+                    {.among = *among ? &**among : nullptr});
     if (!wishes.ok()) return wishes.status();
     files = WishesJson(*wishes);
   }
@@ -351,11 +365,14 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
     copies = *std::move(copied);
   }
   const KnownNames names = NamesOf(request);
+  const auto among = AmongOf(request, mount_.tracers.All());
+  if (!among.ok()) return among.status();
   Result<std::vector<TracerPlan>> plans = PlanTracers(
       *config, mount_.traced.names,
       {.users = &names,
        .first_id = mount_.orders != nullptr ? mount_.orders->next_id()
                                             : mount_.tracers.next_id(),
+       .targets = {.among = *among ? &**among : nullptr},
        .files = &request.files});
   if (!plans.ok()) return plans.status();
   if (std::ranges::any_of(config->tracers, AsksToKeep)) {

@@ -72,6 +72,7 @@ class MountCommands final : public ControlHandler {
   ControlAnswer Check(ControlRequest& request);
   ControlAnswer Compare(ControlRequest& request);
   ControlAnswer Add(ControlRequest& request);
+  ControlAnswer Bind(ControlRequest& request);
   // To the tracer that it names.
   template <Status (TracerRegistry::*kDo)(uint32_t)>
   ControlAnswer ToTracer(ControlRequest& request);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
+#include "tracefs/base/units.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/plan.h"
 
@@ -52,6 +55,8 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
   // Tracers of the config by their number there, from 1: its text is the
   // client's own.
   OrderedJson added = OrderedJson::array();
+  // What each tracer of the config is now; 0: nothing yet.
+  std::vector<uint32_t> order(wanted.tracers.size());
   std::vector<size_t> unlike;
   const auto take = [&all](const std::string& rest, const std::string* filter) {
     const auto found =
@@ -70,6 +75,7 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
       unlike.push_back(i);
     } else {
       kept.push_back(same->id);
+      order[i] = same->id;
     }
   }
   for (const size_t i : unlike) {
@@ -78,6 +84,7 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
       added.push_back(i + 1);
     } else {
       filters.push_back({{"tracer", like->id}, {"as", i + 1}});
+      order[i] = like->id;
     }
   }
   for (const Running& one : all) {
@@ -86,7 +93,32 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
   return {{"kept", std::move(kept)},
           {"filters", std::move(filters)},
           {"added", std::move(added)},
-          {"removed", std::move(removed)}};
+          {"removed", std::move(removed)},
+          {"order", std::move(order)}};
+}
+
+Result<std::vector<FileTracer>> TracersAmong(
+    std::string_view ids, const TracerRegistry::Entries& running) {
+  std::vector<FileTracer> tracers;
+  while (!ids.empty()) {
+    const std::string_view word = TakeUpTo(ids, ' ');
+    const std::optional<uint64_t> id = ParseUnsigned(word);
+    if (id && *id == 0) {
+      tracers.push_back({});
+      continue;
+    }
+    const auto found = id && *id <= UINT32_MAX
+                           ? running.find(static_cast<uint32_t>(*id))
+                           : running.end();
+    if (found == running.end() || found->second.kind != TracerKind::kConfig) {
+      return Status::Invalid("there is no tracer " + Quoted(word));
+    }
+    const Result<Config> config =
+        ParseConfig(found->second.config, "running", FullSchema());
+    if (!config.ok()) return config.status();
+    tracers.push_back(FileTracerOf(config->tracers.front(), found->first));
+  }
+  return tracers;
 }
 
 }  // namespace tracefs

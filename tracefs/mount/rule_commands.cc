@@ -1,11 +1,15 @@
 // The commands about rules and what they did: rules, held, release.
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tracefs/base/common_clock.h"
 #include "tracefs/base/text.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/commands.h"
+#include "tracefs/mount/config_difference.h"
+#include "tracefs/tracers/plan_rules.h"
 
 namespace tracefs {
 namespace {
@@ -40,6 +44,43 @@ ControlAnswer MountCommands::Rules(ControlRequest& request) {
   return Answer({{"mount", mount_.traced.header.Get("mount.point")},
                  {"rules", std::move(rules)},
                  {"raised", std::move(raised)}});
+}
+
+// These tracers are a file from now on, in this order: their rules name each
+// other.
+ControlAnswer MountCommands::Bind(ControlRequest& request) {
+  const Result<std::string> ids = request.Text("tracers");
+  if (!ids.ok()) return ids.status();
+  const TracerRegistry::Entries entries = mount_.tracers.All();
+  const Result<std::vector<FileTracer>> tracers = TracersAmong(*ids, entries);
+  if (!tracers.ok()) return tracers.status();
+  // All of them, or none.
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> bound;
+  for (const FileTracer& tracer : *tracers) {
+    if (tracer.id == 0) return Status::Invalid("there is no tracer 0");
+    const std::vector<Rule>* const rules = RulesOfTracer(entries, tracer.id);
+    if (rules == nullptr) continue;
+    std::vector<uint32_t> targets;
+    for (const Rule& rule : *rules) {
+      for (const RuleAction& action : rule.actions) {
+        if (!action.names_tracer()) continue;
+        const Result<uint32_t> target = TargetOf(action, *tracers);
+        if (!target.ok()) {
+          return target.status().Prefixed("a rule of tracer " +
+                                          std::to_string(tracer.id));
+        }
+        targets.push_back(*target);
+      }
+    }
+    if (targets != TargetsOf(*rules)) bound.emplace_back(tracer.id, targets);
+  }
+  for (const auto& [id, targets] : bound) {
+    const Status done = Change(
+        id, [&](Order& order) { order.targets = targets; },
+        [&] { return mount_.tracers.Bind(id, targets); });
+    if (!done.ok()) return done;
+  }
+  return Answer(Json::object());
 }
 
 ControlAnswer MountCommands::HeldOnes(ControlRequest& /*request*/) {

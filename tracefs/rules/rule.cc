@@ -445,6 +445,28 @@ Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,
   return Parser(text, origin, users, names).Parse();
 }
 
+std::vector<uint32_t> TargetsOf(const std::vector<Rule>& rules) {
+  std::vector<uint32_t> targets;
+  for (const Rule& rule : rules) {
+    for (const RuleAction& action : rule.actions) {
+      if (action.names_tracer()) targets.push_back(action.tracer_id());
+    }
+  }
+  return targets;
+}
+
+bool SetTargets(const std::vector<Rule>& rules,
+                std::span<const uint32_t> targets) {
+  if (TargetsOf(rules).size() != targets.size()) return false;
+  auto next = targets.begin();
+  for (const Rule& rule : rules) {
+    for (const RuleAction& action : rule.actions) {
+      if (action.names_tracer()) action.target->store(*next++);
+    }
+  }
+  return true;
+}
+
 Result<Filter> FilterOf(const std::vector<Rule>& rules,
                         const NameService& users, NameTable& names) {
   std::string all;

@@ -4,8 +4,11 @@
 // Tested by tests/unit/rules/rule_test.cc.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,8 +45,12 @@ struct RuleAction {
   // kHold none: it is about who made the rule fire.
   std::string tracer;
   SourcePosition position;  // of that word
-  // Filled in by who knows the tracers.
-  uint32_t tracer_id = 0;
+  // Filled in by who knows the tracers. All copies share it: the config that a
+  // rule stands in may come to have another tracer of that name.
+  std::shared_ptr<std::atomic<uint32_t>> target =
+      std::make_shared<std::atomic<uint32_t>>(0);
+  uint32_t tracer_id() const { return target->load(); }
+  bool names_tracer() const { return kind != Kind::kHold; }
   // kRaise and kHold: for how long; kRaise: the filter that holds meanwhile;
   // kHold: whether what waits fails in the end, or goes on.
   uint64_t duration_ns = 0;
@@ -75,6 +82,12 @@ struct Rule {
 // `text`.
 Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,
                        const NameService& users, NameTable& names);
+
+// The tracers that actions of these rules mean, in order; of actions that name
+// none, nothing. False, and nothing is set, if it is not one for each.
+std::vector<uint32_t> TargetsOf(const std::vector<Rule>& rules);
+bool SetTargets(const std::vector<Rule>& rules,
+                std::span<const uint32_t> targets);
 
 // A filter that keeps what any of the rules counts.
 Result<Filter> FilterOf(const std::vector<Rule>& rules,

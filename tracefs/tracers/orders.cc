@@ -25,7 +25,8 @@ using survive::TraceRecord;
 
 namespace {
 
-constexpr uint32_t kVersion = 1;
+// The first one had no targets.
+constexpr uint32_t kVersion = 2;
 // Flags.
 constexpr uint32_t kRemoved = 1;
 constexpr uint32_t kSuspended = 2;
@@ -72,6 +73,18 @@ bool TakeNames(ByteCursor& bytes, KnownNames* names) {
   return true;
 }
 
+// To the end.
+bool TakeTargets(ByteCursor& bytes, std::vector<uint32_t>* targets) {
+  const auto count = bytes.TakeLe<uint32_t>();
+  if (!count || bytes.left() != uint64_t{*count} * sizeof(uint32_t)) {
+    return false;
+  }
+  while (const auto target = bytes.TakeLe<uint32_t>()) {
+    targets->push_back(*target);
+  }
+  return true;
+}
+
 Result<Config> ParseOrdered(const Order& order) {
   Result<Config> config = ParseConfig(order.config, order.file, FullSchema());
   if (config.ok() && config->tracers.size() != 1) {
@@ -95,6 +108,8 @@ std::string Order::Encode() const {
   PutNames(names, &bytes);
   PutText(filter.value_or(std::string()), &bytes);
   PutNames(filter_names, &bytes);
+  AppendLe(static_cast<uint32_t>(targets.size()), &bytes);
+  for (const uint32_t target : targets) AppendLe(target, &bytes);
   return bytes;
 }
 
@@ -106,10 +121,11 @@ std::optional<Order> Order::Decode(std::string_view text) {
   const auto flags = bytes.TakeLe<uint32_t>();
   const auto serial = bytes.Take(order.serial.size());
   std::string filter;
-  if (!version || *version != kVersion || !id || *id == 0 || !flags ||
-      !serial || !TakeText(bytes, &order.config) ||
+  if (!version || *version == 0 || *version > kVersion || !id || *id == 0 ||
+      !flags || !serial || !TakeText(bytes, &order.config) ||
       !TakeText(bytes, &order.file) || !TakeNames(bytes, &order.names) ||
       !TakeText(bytes, &filter) || !TakeNames(bytes, &order.filter_names) ||
+      (*version > 1 && !TakeTargets(bytes, &order.targets)) ||
       bytes.left() != 0) {
     return std::nullopt;
   }
@@ -220,6 +236,11 @@ Status Orders::Prepare(const Config& config, const KnownNames& names,
                                  .file = config.file_name,
                                  .names = names,
                                  .serial = parts.serial}};
+    for (const TracerPlan& plan : *plans) {
+      if (plan.parts.kind == TracerKind::kRules && plan.rules_of == parts.id) {
+        kept_[parts.id].order.targets = TargetsOf(plan.rules);
+      }
+    }
     parts.survives = &area_.header().traces[slot];
     for (size_t f = 0; f < wishes->size() && next_copy != copies.end(); ++f) {
       RecordOf(slot).files[f].store((next_copy++)->Release());
@@ -290,11 +311,13 @@ Result<std::vector<TracerPlan>> Orders::PlanOne(const Order& order, size_t slot,
     files.emplace_back(::fcntl(fd.load(), F_DUPFD_CLOEXEC, 0));
     if (!files.back()) return Status::System(errno, "an output");
   }
-  Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names,
-                                                      {.users = &order.names,
-                                                       .first_id = order.id,
-                                                       .files = &files,
-                                                       .again = true});
+  Result<std::vector<TracerPlan>> plans = PlanTracers(
+      *config, names,
+      {.users = &order.names,
+       .first_id = order.id,
+       .targets = {.known = order.targets.empty() ? nullptr : &order.targets},
+       .files = &files,
+       .again = true});
   if (!plans.ok()) return plans.status();
   TracerParts& parts = plans->front().parts;
   parts.serial = order.serial;
@@ -367,6 +390,9 @@ Status Orders::DoAgain(TracerRegistry& tracers, NameTable& names) {
           *order.filter, {.file = "filter"}, order.filter_names, names);
       if (!filter.ok()) return filter.status();
       if (Status s = tracers.SetFilter(order.id, *filter); !s.ok()) return s;
+    }
+    if (!order.targets.empty()) {
+      if (Status s = tracers.Bind(order.id, order.targets); !s.ok()) return s;
     }
     if (!order.suspended) continue;
     if (Status s = tracers.Suspend(order.id); !s.ok()) return s;

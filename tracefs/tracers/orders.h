@@ -47,6 +47,9 @@ struct Order {
   // Instead of that of its config.
   std::optional<std::string> filter = {};
   KnownNames filter_names = {};
+  // What the tracers of its rules' actions are (TargetsOf): they are of a file
+  // that is not kept. Of a tracer that the mount began with: if not as there.
+  std::vector<uint32_t> targets = {};
 
   // As bytes; and from bytes that may be anything: none if they are not that.
   std::string Encode() const;

@@ -139,7 +139,8 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
 Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
                                                    NameTable& names,
                                                    const NameService& users,
-                                                   uint32_t first_id) {
+                                                   uint32_t first_id,
+                                                   RuleTargets targets) {
   std::vector<TracerPlan> plans;
   for (const TracerConfig& tracer : config.tracers) {
     const auto id = static_cast<uint32_t>(first_id + plans.size());
@@ -153,7 +154,8 @@ Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
     }
     plans.push_back(std::move(*plan));
   }
-  if (Status s = PlanRules(config, first_id, users, names, &plans); !s.ok()) {
+  if (Status s = PlanRules(config, first_id, targets, users, names, &plans);
+      !s.ok()) {
     return s;
   }
   static_assert(kMaxConfigTracers <= Pipeline::kMaxTracers);
@@ -198,8 +200,8 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
                                             TracerPlanOptions options) {
   // Every filter first, every output after: a mistake in the last tracer must
   // not leave the files of the others behind.
-  Result<std::vector<TracerPlan>> plans =
-      PlanWithoutOutputs(config, names, *options.users, options.first_id);
+  Result<std::vector<TracerPlan>> plans = PlanWithoutOutputs(
+      config, names, *options.users, options.first_id, options.targets);
   if (!plans.ok()) return plans.status();
   if (Status s = MakeOutputs(config, options, &*plans); !s.ok()) return s;
   return plans;
@@ -207,9 +209,9 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
 
 Result<std::vector<Wish>> WishedFiles(const Config& config,
                                       const NameService& users,
-                                      NameTable& names) {
+                                      NameTable& names, RuleTargets targets) {
   const Result<std::vector<TracerPlan>> plans =
-      PlanWithoutOutputs(config, names, users, /*first_id=*/1);
+      PlanWithoutOutputs(config, names, users, /*first_id=*/1, targets);
   if (!plans.ok()) return plans.status();
   return WishesOf(config);
 }

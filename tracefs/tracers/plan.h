@@ -45,9 +45,30 @@ struct TracerPlan {
 // The words that configs may use: all tables together.
 ConfigSchema FullSchema();
 
+// A tracer of a file, for rules of that file that name it.
+struct FileTracer {
+  std::string name;
+  std::string output;  // its driver
+  bool flight = false;
+  bool fails_closed = false;  // when_full = fail
+  uint32_t id = 0;            // 0: the next one that is planned
+};
+FileTracer FileTracerOf(const TracerConfig& config, uint32_t id);
+
+// Where the tracers are that the rules of a config name.
+struct RuleTargets {
+  // All of the file that the config is a part of, in order. Null: the config
+  // is all of it.
+  const std::vector<FileTracer>* among = nullptr;
+  // Or their ids, which are known already (TargetsOf), of the rules of the one
+  // tracer there is.
+  const std::vector<uint32_t>* known = nullptr;
+};
+
 struct TracerPlanOptions {
   const NameService* users = &SystemNameService();
   uint32_t first_id = 1;  // the others follow
+  RuleTargets targets = {};
   // Files made for the outputs, as WishedFiles has them; null: made here.
   std::vector<UniqueFd>* files = nullptr;
   bool again = false;  // an earlier daemon had them (Given)
@@ -68,6 +89,7 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
 // files PlanTracers would make, in its order.
 Result<std::vector<Wish>> WishedFiles(const Config& config,
                                       const NameService& users,
-                                      NameTable& names);
+                                      NameTable& names,
+                                      RuleTargets targets = {});
 
 }  // namespace tracefs

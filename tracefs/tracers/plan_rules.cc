@@ -1,5 +1,6 @@
 #include "tracefs/tracers/plan_rules.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,51 +26,37 @@ std::string FlightRecorders() {
   return names;
 }
 
-// Finds the tracer that an action names among those of its file.
-Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
-  if (action->kind == RuleAction::Kind::kHold) return Status::Ok();
-  const std::vector<TracerConfig>& tracers = file.tracers;
-  size_t number = tracers.size();
-  if (const auto given = ParseUnsigned(action->tracer);
-      given && *given >= 1 && *given <= tracers.size()) {
-    number = *given - 1;
+// With the id of each.
+Result<std::vector<FileTracer>> TracersOf(
+    const Config& file, uint32_t first_id,
+    const std::vector<FileTracer>* among) {
+  std::vector<FileTracer> tracers;
+  if (among != nullptr) {
+    tracers = *among;
+  } else {
+    tracers.resize(file.tracers.size());
   }
-  std::vector<std::string_view> known;
-  for (size_t i = 0; i < tracers.size(); ++i) {
-    known.push_back(tracers[i].name);
-    if (tracers[i].name == action->tracer) number = i;
+  size_t planned = 0;
+  for (FileTracer& tracer : tracers) {
+    if (tracer.id != 0) continue;
+    if (planned == file.tracers.size()) break;
+    tracer = FileTracerOf(file.tracers[planned],
+                          first_id + static_cast<uint32_t>(planned));
+    ++planned;
   }
-  if (number == tracers.size()) {
-    return ErrorAt(file.file_name, action->position,
-                   "there is no tracer " + Quoted(action->tracer) +
-                       " in this file" + DidYouMean(action->tracer, known));
+  if (planned != file.tracers.size() ||
+      std::ranges::any_of(tracers, [](const auto& t) { return t.id == 0; })) {
+    return Status::Invalid(file.file_name +
+                           ": 'among' has another number of new tracers");
   }
-  if (action->kind == RuleAction::Kind::kSnapshot &&
-      FindOutputDriver(tracers[number].output.back().name)
-          ->trigger_option.empty()) {
-    return ErrorAt(file.file_name, action->position,
-                   "tracer " + Quoted(action->tracer) + " has the output " +
-                       Quoted(tracers[number].output.back().name) +
-                       "; only a flight recorder (output " + FlightRecorders() +
-                       ") writes snapshots");
-  }
-  const bool steers = action->kind == RuleAction::Kind::kSuspend ||
-                      action->kind == RuleAction::Kind::kRaise;
-  if (steers && AsksToFail(tracers[number].output.back())) {
-    return ErrorAt(file.file_name, action->position,
-                   "tracer " + Quoted(action->tracer) +
-                       " has when_full = fail: no rule stops it or gives it "
-                       "another filter");
-  }
-  action->tracer_id = first_id + static_cast<uint32_t>(number);
-  return Status::Ok();
+  return tracers;
 }
 
-// The rules in the config of tracer `number` (from 0) of `file`, the first
-// tracer of which has the id `first_id`.
+// The rules in the config of tracer `number` (from 0) of `file`.
 Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
-                                  uint32_t first_id, const NameService& users,
-                                  NameTable& names) {
+                                  std::span<const FileTracer> tracers,
+                                  const std::vector<uint32_t>* known,
+                                  const NameService& users, NameTable& names) {
   std::vector<Rule> rules;
   for (const ConfigEntry& entry : file.tracers[number].assembly) {
     if (entry.role != EntryRole::kRule) continue;
@@ -78,10 +65,22 @@ Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
                   {.file = file.file_name, .position = entry.value.position},
                   users, names);
     if (!rule.ok()) return rule.status();
-    for (RuleAction& action : rule->actions) {
-      if (Status s = Resolve(file, first_id, &action); !s.ok()) return s;
-    }
     rules.push_back(std::move(*rule));
+  }
+  if (known != nullptr) {
+    if (SetTargets(rules, *known)) return rules;
+    return Status::Invalid(file.file_name +
+                           ": its rules name another number of tracers");
+  }
+  for (const Rule& rule : rules) {
+    for (const RuleAction& action : rule.actions) {
+      if (!action.names_tracer()) continue;
+      const Result<uint32_t> id = TargetOf(action, tracers);
+      if (!id.ok()) {
+        return ErrorAt(file.file_name, action.position, id.status().message());
+      }
+      action.target->store(*id);
+    }
   }
   return rules;
 }
@@ -117,11 +116,57 @@ Result<TracerPlan> PlanFeed(std::vector<Rule> rules, const TracerPlan& host,
 
 }  // namespace
 
-Status PlanRules(const Config& file, uint32_t first_id,
+FileTracer FileTracerOf(const TracerConfig& config, uint32_t id) {
+  const ConfigEntry& driver = config.output.back();
+  const OutputDriverRow* const row = FindOutputDriver(driver.name);
+  return {.name = config.name,
+          .output = driver.name,
+          .flight = row != nullptr && !row->trigger_option.empty(),
+          .fails_closed = AsksToFail(driver),
+          .id = id};
+}
+
+Result<uint32_t> TargetOf(const RuleAction& action,
+                          std::span<const FileTracer> tracers) {
+  const FileTracer* found = nullptr;
+  if (const auto given = ParseUnsigned(action.tracer);
+      given && *given >= 1 && *given <= tracers.size()) {
+    found = &tracers[*given - 1];
+  }
+  std::vector<std::string_view> known;
+  for (const FileTracer& tracer : tracers) {
+    known.push_back(tracer.name);
+    if (tracer.name == action.tracer) found = &tracer;
+  }
+  if (found == nullptr) {
+    return Status::Invalid("there is no tracer " + Quoted(action.tracer) +
+                           " in this file" + DidYouMean(action.tracer, known));
+  }
+  if (action.kind == RuleAction::Kind::kSnapshot && !found->flight) {
+    return Status::Invalid("tracer " + Quoted(action.tracer) +
+                           " has the output " + Quoted(found->output) +
+                           "; only a flight recorder (output " +
+                           FlightRecorders() + ") writes snapshots");
+  }
+  const bool steers = action.kind == RuleAction::Kind::kSuspend ||
+                      action.kind == RuleAction::Kind::kRaise;
+  if (steers && found->fails_closed) {
+    return Status::Invalid("tracer " + Quoted(action.tracer) +
+                           " has when_full = fail: no rule stops it or gives "
+                           "it another filter");
+  }
+  return found->id;
+}
+
+Status PlanRules(const Config& file, uint32_t first_id, RuleTargets targets,
                  const NameService& users, NameTable& names,
                  std::vector<TracerPlan>* plans) {
+  const Result<std::vector<FileTracer>> tracers =
+      TracersOf(file, first_id, targets.among);
+  if (!tracers.ok()) return tracers.status();
   for (size_t i = 0; i < file.tracers.size(); ++i) {
-    Result<std::vector<Rule>> rules = RulesOf(file, i, first_id, users, names);
+    Result<std::vector<Rule>> rules =
+        RulesOf(file, i, *tracers, targets.known, users, names);
     if (!rules.ok()) return rules.status();
     if (rules->empty()) continue;
     Result<TracerPlan> plan =

@@ -18,6 +18,15 @@ constexpr uint32_t kFirstOtherId = uint32_t{1} << 30;
 
 }  // namespace
 
+const std::vector<Rule>* RulesOfTracer(const TracerRegistry::Entries& entries,
+                                       uint32_t id) {
+  const auto host = entries.find(id);
+  if (host == entries.end()) return nullptr;
+  const auto feed = entries.find(host->second.feed);
+  if (feed == entries.end() || feed->second.rules == nullptr) return nullptr;
+  return &feed->second.rules->rules();
+}
+
 TracerRegistry::TracerRegistry(TracedMount mount)
     : mount_(std::move(mount)),
       leases_(mount_.processes, mount_.calls, mount_.watch),
@@ -276,8 +285,18 @@ Status TracerRegistry::SwapFilter(uint32_t id, const Filter& filter) {
   return Status::Ok();
 }
 
+Status TracerRegistry::Bind(uint32_t id, std::span<const uint32_t> targets) {
+  const Entries all = All();
+  const std::vector<Rule>* const rules = RulesOfTracer(all, id);
+  static const std::vector<Rule> kNone;
+  return SetTargets(rules != nullptr ? *rules : kNone, targets)
+             ? Status::Ok()
+             : Status::Invalid("the rules of tracer " + std::to_string(id) +
+                               " name another number of tracers");
+}
+
 Status TracerRegistry::Raise(uint32_t by, const RuleAction& action) {
-  const uint32_t id = action.tracer_id;
+  const uint32_t id = action.tracer_id();
   std::lock_guard steer(steer_mu_);
   if (Status s = CheckSteerable(id); !s.ok()) return s;
   if (Status s = SwapFilter(id, *action.filter); !s.ok()) return s;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,6 +95,9 @@ class TracerRegistry {
   Status Suspend(uint32_t id) { return SetRunning(id, false); }
   Status Resume(uint32_t id) { return SetRunning(id, true); }
   Status SetFilter(uint32_t id, const Filter& filter);
+  // Its rules mean other tracers from now on, one for each action that names
+  // one, in order. kInvalid if that is another number of them.
+  Status Bind(uint32_t id, std::span<const uint32_t> targets);
   // It runs with another filter for a while, for a rule of the tracer `by`.
   Status Raise(uint32_t by, const RuleAction& action);
   // Those for which `is_over` become what they were.
@@ -132,5 +136,9 @@ class TracerRegistry {
   mutable std::mutex mu_;
   Entries entries_;  // guarded by mu_
 };
+
+// The rules of a tracer; null if it has none. They live as long as `entries`.
+const std::vector<Rule>* RulesOfTracer(const TracerRegistry::Entries& entries,
+                                       uint32_t id);
 
 }  // namespace tracefs

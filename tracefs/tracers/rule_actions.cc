@@ -49,7 +49,7 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
     }
     const Status& outcome = outcomes.emplace_back(Act(tracer, action));
     texts.push_back(std::string(RuleActionName(action.kind)) + ' ' +
-                    std::to_string(action.tracer_id) + ": " +
+                    std::to_string(action.tracer_id()) + ": " +
                     (outcome.ok() ? "done" : outcome.message()));
   }
   format::AlarmRecord record = {
@@ -87,13 +87,13 @@ std::string RuleActions::Hold(uint32_t tracer, const Rule& rule,
 Status RuleActions::Act(uint32_t by, const RuleAction& action) {
   switch (action.kind) {
     case RuleAction::Kind::kSnapshot:
-      return mount_.snapshots.Take(action.tracer_id, "rule").status();
+      return mount_.snapshots.Take(action.tracer_id(), "rule").status();
     case RuleAction::Kind::kRaise:
       return tracers_.Raise(by, action);
     case RuleAction::Kind::kResume:
-      return tracers_.Resume(action.tracer_id);
+      return tracers_.Resume(action.tracer_id());
     case RuleAction::Kind::kSuspend:
-      return tracers_.Suspend(action.tracer_id);
+      return tracers_.Suspend(action.tracer_id());
     case RuleAction::Kind::kHold:
       break;  // Hold
   }

@@ -84,16 +84,6 @@ Status CheckAddSurvives(const Config& config, const survive::Area& area) {
         "daemons of this mount have crashed again and again, and it goes on "
         "without traces; unmount it and mount it again");
   }
-  // Each is kept by itself, and a rule may name others of its config.
-  for (const TracerConfig& tracer : config.tracers) {
-    const auto rule = std::ranges::find(tracer.assembly, EntryRole::kRule,
-                                        &ConfigEntry::role);
-    if (config.tracers.size() == 1 || rule == tracer.assembly.end()) continue;
-    return Status::Invalid(
-        PlaceText(config, rule->position) +
-        ": --survive yes: a tracer that has rules is added by itself, with a "
-        "config of its own");
-  }
   return CheckSurvives(config);
 }
 

@@ -458,6 +458,82 @@ TEST_F(RulesMountTest, RulesRestAndGoWithTheirTracer) {
   EXPECT_NE(text.out.find("has no rules"), std::string::npos) << text.out;
 }
 
+// After a reload the rules of a file mean what they mean in a fresh mount.
+TEST_F(RulesMountTest, ReloadedRulesNameTheTracersOfTheWholeFile) {
+  const auto watch = [&](const char* actions, const char* trace) {
+    return "watch { { op = rmdir } { when seen(unlink by inode) then { alarm "
+           "\"x\"; " +
+           std::string(actions) + " } } { file = \"" + Path(trace) + "\" } }\n";
+  };
+  const std::string bulk = "bulk " + Tracer("op = mkdir", "bulk.trace") + "\n";
+  const auto state = [&](uint32_t id) {
+    return TracerIn(Ask("list"), id)["state"];
+  };
+  const auto fire = [&](int count) {
+    const std::string file = In("x" + std::to_string(count));
+    Write(file, "");
+    ASSERT_EQ(::unlink(file.c_str()), 0);
+  };
+  Mount(bulk + watch("", "watch.trace"));
+  int fired = 0;
+  for (const char* name : {"1", "bulk"}) {
+    const std::string stop = std::string("stop ") + name;
+    const Outcome reloaded = Ctl(
+        {"reload", Config("other.conf",
+                          bulk + watch(stop.c_str(),
+                                       (std::string(name) + "w").c_str()))});
+    ASSERT_EQ(reloaded.status, 0) << reloaded.err;
+    fire(++fired);
+    EXPECT_TRUE(WaitUntil([&] { return state(1) == "stopped"; })) << name;
+    ASSERT_EQ(Ctl({"start", "1"}).status, 0);
+  }
+}
+
+TEST_F(RulesMountTest, RulesThatStayFollowTheTracersThatTheyName) {
+  const std::string watch =
+      "watch { { op = rmdir } { when seen(unlink by inode) then { snapshot "
+      "box; "
+      "snapshot 2 } } { file = \"" +
+      Path("watch.trace") + "\" } }\n";
+  const auto box = [&](const char* name) {
+    return "box { { } { } { flight = \"" + Path(name) + "\" size = 2M } }\n";
+  };
+  const auto fire = [&](const char* name) {
+    Write(In(name), "");
+    ASSERT_EQ(::unlink(In(name).c_str()), 0);
+  };
+  Mount(watch + box("one"));
+  const auto reload = [&](const std::string& text) {
+    const Outcome reloaded = Ctl({"reload", Config("other.conf", text)});
+    ASSERT_EQ(reloaded.status, 0) << reloaded.err;
+    EXPECT_NE(reloaded.out.find("1 tracers as they were"), std::string::npos)
+        << reloaded.out;
+  };
+  // Another recorder of that name and number.
+  reload(watch + box("two"));
+  fire("x");
+  EXPECT_TRUE(
+      WaitUntil([&] { return std::filesystem::exists(Path("two.000002")); }));
+  EXPECT_FALSE(std::filesystem::exists(Path("one.000001")));
+  // Another number, for another tracer.
+  const std::string other =
+      "other { { } { } { flight = \"" + Path("three") + "\" size = 2M } }\n";
+  const Outcome moved =
+      Ctl({"reload", Config("other.conf", watch + other + box("two"))});
+  ASSERT_EQ(moved.status, 0) << moved.err;
+  fire("y");
+  EXPECT_TRUE(
+      WaitUntil([&] { return std::filesystem::exists(Path("three.000001")); }));
+  EXPECT_TRUE(std::filesystem::exists(Path("two.000003")));
+  // A file that a mount would refuse changes nothing.
+  const json before = Ask("list");
+  const Outcome refused = Ctl({"reload", Config("other.conf", watch)});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("there is no tracer 'box'"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(Ask("list"), before);
+}
+
 TEST_F(RulesMountTest, DataLoss_WhatHappensJustBeforeTheEndStillRaisesAlarm) {
   Mount(
       "{ { op = rmdir } { when seen(unlink) then { alarm \"at last\" } } { "

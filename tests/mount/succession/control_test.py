@@ -209,6 +209,48 @@ class Control(Succession):
             self.suite.command("tracefs-verify", traces[i])
             expect_equal(self.made_in(traces[i]), made, f"in trace {i}")
 
+    def rules(self, added):
+        """Rules mean the tracers that they meant, and what a reload made of
+        that; of a config that was added, or that the mount began with."""
+        self.base = "rules-added" if added else "rules-begun"
+        source = self.suite.folder(self.base, "source", mode=0o777)
+        self.point = self.suite.folder(self.base, "mnt")
+
+        def tracer(name, rule="", text="op = mkdir"):
+            return (text, "STR_ALL" + rule,
+                    f'file = "{self.suite.path(self.base, name)}"')
+        first, second, third = (tracer(name) for name in "abc")
+        # The last brace is that of the harness.
+        rule = tracer("rules", " }; when seen(unlink) then { stop 1",
+                      "op = rmdir")
+
+        def expect_stop(number):
+            self.die(mount)
+            for one in self.tracers():
+                self.ctl("start", str(one))
+            victim = os.path.join(self.point, "victim")
+            with open(victim, "w", encoding="utf-8"):
+                pass
+            os.unlink(victim)
+            wait_until(lambda: any(one["state"] == "stopped" for one in
+                                   self.tracers().values()), "a stop")
+            expect_equal([one["id"] for one in self.tracers().values()
+                          if one["state"] == "stopped"], [number], "stopped")
+
+        mount = self.suite.mount(source, self.point,
+                                 *([first] if added else [second, rule]),
+                                 transport="dev",
+                                 options=("--survive", "yes"))
+        if added:
+            self.ctl("add", self.suite.config(second, rule))
+        for _ in range(2):
+            expect_stop(2 if added else 1)  # the first one of its own file
+        told = self.ctl("reload", self.suite.config(third, rule))
+        expect("1 tracers as they were" in told, told)
+        for _ in range(2):
+            expect_stop(4 if added else 3)  # the new one
+        mount.unmount()
+
     def refused(self):
         """What could not go on is refused, and so is what there is no room
         for; neither leaves anything."""
@@ -365,6 +407,8 @@ def main():
     suite.run("parts, seals and keys", cases.several_parts)
     suite.run("to a receiver", cases.received)
     suite.run("reloaded", cases.reloaded)
+    suite.run("rules of the mount", cases.rules, False)
+    suite.run("rules that were added", cases.rules, True)
     suite.run("refused", cases.refused)
     suite.run("stays shut", cases.shut)
     suite.run("steered under load", cases.steered_under_load)

@@ -28,6 +28,7 @@ Order SomeOrder() {
               .filter = "cuid = anna"};
   order.serial[3] = std::byte{9};
   order.filter_names = {{{"anna", 1001}}, {}};
+  order.targets = {7, 1};
   return order;
 }
 
@@ -42,9 +43,22 @@ TEST(OrderTest, RoundTrip_AllOfIt) {
   EXPECT_EQ(read->file, order.file);
   EXPECT_EQ(read->serial, order.serial);
   EXPECT_EQ(read->filter, order.filter);
+  EXPECT_EQ(read->targets, order.targets);
   EXPECT_EQ(read->names.users(), order.names.users());
   EXPECT_EQ(read->names.groups(), order.names.groups());
   EXPECT_EQ(read->filter_names.users(), order.filter_names.users());
+}
+
+TEST(OrderTest, OneOfAnOlderProgramHasNoTargets) {
+  Order order = SomeOrder();
+  order.targets.clear();
+  std::string bytes = order.Encode();
+  bytes[0] = 1;
+  bytes.resize(bytes.size() - 4);  // of how many there are
+  const std::optional<Order> read = Order::Decode(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->config, order.config);
+  EXPECT_TRUE(read->targets.empty());
 }
 
 TEST(OrderTest, Malicious_WhatIsNotWholeIsNone) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "config/config.h"
@@ -61,6 +62,9 @@ struct Difference {
   std::string added;  // a config
   // Requests that give tracers of the mount other filters.
   std::vector<std::string> filters;
+  // All tracers of the file in order, those that are added without an id. None
+  // if the mount does not say: it is of an older version.
+  std::vector<FileTracer> order;
 };
 
 Result<Difference> Compare(ControlClient& client, const std::string& file,
@@ -68,6 +72,11 @@ Result<Difference> Compare(ControlClient& client, const std::string& file,
   const std::string name = IsUtf8(file) ? file : "config";
   const Result<Config> config = ParseConfig(text, name, FullSchema());
   if (!config.ok()) return config.status();
+  // What a mount with this config would refuse is refused before anything of
+  // it is done.
+  NameTable names;
+  const auto wishes = WishedFiles(*config, SystemNameService(), names);
+  if (!wishes.ok()) return wishes.status();
   const Result<Json> answer = Ask(
       client,
       Json({{"command", "compare"}, {"config", text}, {"file", name}}).dump());
@@ -76,10 +85,16 @@ Result<Difference> Compare(ControlClient& client, const std::string& file,
   const Result<std::vector<uint32_t>> removed = Ids(*answer, "removed");
   const Result<std::vector<uint32_t>> added = Ids(*answer, "added");
   if (!kept.ok() || !removed.ok() || !added.ok()) return NoSense();
+  const Result<std::vector<uint32_t>> order = Ids(*answer, "order");
+  if (!order.ok()) return order.status();
   Difference difference;
   difference.kept = *kept;
   difference.removed = *removed;
   const std::vector<TracerConfig>& tracers = config->tracers;
+  if (!order->empty() && order->size() != tracers.size()) return NoSense();
+  for (size_t i = 0; i < order->size(); ++i) {
+    difference.order.push_back(FileTracerOf(tracers[i], (*order)[i]));
+  }
   uint32_t before = 0;
   for (const uint32_t number : *added) {
     if (number <= before || number > tracers.size()) return NoSense();
@@ -98,6 +113,21 @@ Result<Difference> Compare(ControlClient& client, const std::string& file,
   return difference;
 }
 
+// The rules of tracers that stay mean those that are in the file now.
+Status BindRules(ControlClient& client, const std::vector<FileTracer>& order,
+                 std::span<const uint32_t> came) {
+  if (order.empty()) return Status::Ok();
+  std::vector<uint32_t> ids;
+  for (const FileTracer& tracer : order) {
+    if (tracer.id == 0 && came.empty()) return NoSense();
+    ids.push_back(tracer.id != 0 ? tracer.id : came.front());
+    if (tracer.id == 0) came = came.subspan(1);
+  }
+  return Ask(client,
+             Json({{"command", "bind"}, {"tracers", IdsText(ids)}}).dump())
+      .status();
+}
+
 Status ReloadText(ControlClient& client, const std::string& file,
                   const std::string& text,
                   const std::function<Status(const std::string&)>& tell) {
@@ -108,11 +138,13 @@ Status ReloadText(ControlClient& client, const std::string& file,
   // All that may be refused comes before what changes anything.
   const Result<Difference> difference = Compare(client, file, text);
   if (!difference.ok()) return difference.status();
-  size_t came = 0;
+  std::vector<uint32_t> came;
+  const std::vector<FileTracer>& order = difference->order;
   if (!difference->added.empty()) {
     NewFiles files;
     const Result<std::string> request =
-        AddRequest(client, file, difference->added, &files);
+        AddRequest(client, file, difference->added, &files,
+                   order.empty() ? nullptr : &order);
     if (!request.ok()) return request.status();
     const Result<std::string> answer =
         client.Call(*request, files.Descriptors());
@@ -122,8 +154,12 @@ Status ReloadText(ControlClient& client, const std::string& file,
     }
     files.Keep();
     const Json ids = Json::parse(*answer, nullptr, false);
-    if (ids.is_object()) came = ids.value("ids", Json::array()).size();
+    const Result<std::vector<uint32_t>> all =
+        ids.is_object() ? Ids(ids, "ids") : NoSense();
+    if (!all.ok()) return all.status();
+    came = *all;
   }
+  if (Status s = BindRules(client, order, came); !s.ok()) return s;
   for (const std::string& request : difference->filters) {
     if (const Result<Json> done = Ask(client, request); !done.ok()) {
       return done.status();
@@ -138,8 +174,8 @@ Status ReloadText(ControlClient& client, const std::string& file,
   return tell(file + ": " + std::to_string(difference->kept.size()) +
               " tracers as they were, " +
               std::to_string(difference->filters.size()) +
-              " with another filter, " + std::to_string(came) + " new, " +
-              std::to_string(difference->removed.size()) + " gone");
+              " with another filter, " + std::to_string(came.size()) +
+              " new, " + std::to_string(difference->removed.size()) + " gone");
 }
 
 // --- Signed configs of a directory.

@@ -394,13 +394,27 @@ Result<std::string> WatchRequest(const std::string& filter,
   return Dumped(request, "--by", counted);
 }
 
+std::string IdsText(std::span<const uint32_t> ids) {
+  std::string text;
+  for (const uint32_t id : ids) {
+    text += (text.empty() ? "" : " ") + std::to_string(id);
+  }
+  return text;
+}
+
 Result<std::string> AddRequest(ControlClient& client, const std::string& file,
-                               const std::string& written, NewFiles* files) {
+                               const std::string& written, NewFiles* files,
+                               const std::vector<FileTracer>* among) {
   const std::string name = IsUtf8(file) ? file : "config";
   Result<Config> config = ParseConfig(written, name, FullSchema());
   if (!config.ok()) return config.status();
   const std::string text = WithDates(written, *std::move(config));
   Json request = {{"command", "check"}, {"config", text}, {"file", name}};
+  if (among != nullptr) {
+    std::vector<uint32_t> ids;
+    for (const FileTracer& tracer : *among) ids.push_back(tracer.id);
+    request["among"] = IdsText(ids);
+  }
   if (const Result<std::string> whole = Dumped(request, file, text);
       !whole.ok()) {
     return whole.status();
@@ -409,7 +423,8 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& file,
   if (!config.ok()) return config.status();
   AskedNames asked;
   NameTable names;
-  const Result<std::vector<Wish>> wishes = WishedFiles(*config, asked, names);
+  const Result<std::vector<Wish>> wishes =
+      WishedFiles(*config, asked, names, {.among = among});
   if (!wishes.ok()) return wishes.status();
   // A daemon of another version would take one descriptor for another.
   const Result<Json> checked = Check(client, request);

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/client.h"
 #include "tracefs/pipeline/wish.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 
@@ -79,9 +82,13 @@ Result<std::string> WatchRequest(const std::string& filter,
 
 // A request that adds the config `text`; `files` gets what its outputs need, as
 // our own reading of it has it. kCorrupt, and nothing is opened, if the mount
-// would want other files. `file` is for messages.
+// would want other files. `file` is for messages. `among`: the tracers of the
+// file that `text` is a part of, by their ids; null: it is all of it.
 Result<std::string> AddRequest(ControlClient& client, const std::string& file,
-                               const std::string& text, NewFiles* files);
+                               const std::string& text, NewFiles* files,
+                               const std::vector<FileTracer>* among = nullptr);
+// Ids as a request has them: "3 0 1".
+std::string IdsText(std::span<const uint32_t> ids);
 
 // The text of the config in `path`, 1 MiB at most. Callers may name a FIFO, and
 // wait for it; what a note names must be a regular file, or a user who can
