@@ -202,6 +202,9 @@ Status RunFeed(char** words) {
                           .unmount = [&] { return (*session)->Unmount(); }});
   if (Status s = (*server)->Start(commands); !s.ok()) return s;
   if (Status s = (*session)->Begin(); !s.ok()) return s;
+  if (Status s = (*session)->StartServing({}, [] { return false; }); !s.ok()) {
+    return s;
+  }
   std::thread feeder([&] {
     std::printf("ready\n");
     std::fflush(stdout);
@@ -224,7 +227,7 @@ Status RunFeed(char** words) {
     static_cast<void>(!::read(STDIN_FILENO, &c, 1));
     (*session)->End();
   });
-  const Status served = (*session)->Serve([] {}, [] { return false; });
+  const Status served = (*session)->Serve();
   feeder.join();
   (*server)->StopCommands();
   static_cast<void>(pipeline.Stop("exit"));
