@@ -41,6 +41,8 @@ HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, Op op,
 }
 
 void HandedRequest::Run() {
+  // Forsaken before this thread got a processor: the request may be gone.
+  if (answered_.load()) return;
   current_ = this;
   if (fs_.area() != nullptr) fs_.area()->Begin(unique());
   handler_();

@@ -151,8 +151,9 @@ void SidePool::AdmitWaiting() {
 }
 
 // Waits with the task until it is taken (true), or none of its user's requests
-// has ended for `patience`, or for ten times that, since this thread has others
-// to serve. Time in which it had no processor does not count.
+// has ended for `patience`, in which this thread has looked at least four times
+// (it may have had no processor). Ten times that is the most, since it has
+// others to serve.
 bool SidePool::Await(std::unique_lock<std::mutex>& lock, Waiting& self) {
   const uint32_t uid = self.task->uid();
   waiting_.push_back(&self);
@@ -170,9 +171,9 @@ bool SidePool::Await(std::unique_lock<std::mutex>& lock, Waiting& self) {
     } else {
       ended_.wait_for(lock, kTick);
     }
-    const auto waited = std::min<Clock::duration>(Clock::now() - begin, kTick);
-    left -= waited;
-    left_in_all -= waited;
+    const Clock::duration took = Clock::now() - begin;
+    left -= std::min<Clock::duration>(took, limits_.patience / 4);
+    left_in_all -= took;
     if (std::exchange(self.one_ended, false)) left = limits_.patience;
     if (!stopping_) AdmitWaiting();
   }

@@ -291,9 +291,7 @@ std::string TraceInput::Problems(const std::string& prefix) const {
     }
   }
   if (unproven_) {
-    text += prefix +
-            "what was read is not all sealed or encrypted with the keys given: "
-            "tracefs-verify --key says which blocks are\n";
+    text += prefix + kNotAllProven + "\n";
   }
   for (const std::string& advice : AdviceOn(options_.filter, "--filter")) {
     text += prefix + advice + "\n";

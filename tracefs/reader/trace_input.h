@@ -64,6 +64,11 @@ struct InputSinks {
   std::function<void()> idle = nullptr;
 };
 
+// What commands say once of traces that the keys given do not prove.
+inline constexpr char kNotAllProven[] =
+    "what was read is not all sealed or encrypted with the keys given: "
+    "tracefs-verify --key says which blocks are";
+
 // Used by one thread.
 class TraceInput {
  public:
@@ -105,6 +110,9 @@ class TraceInput {
   // How much of what was counted is of the window; of some no part is known.
   enum class Share : uint8_t { kNone, kSome, kAll };
   Share ShareOf(const format::AggregateRecord& record) const;
+
+  // Some block that was decoded is not proven by the keys given.
+  bool unproven() const { return unproven_; }
 
   // What was wrong with the traces, a line each after `prefix`; what it comes
   // to as the exit status of a command.

@@ -40,6 +40,9 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
     if (found.ok()) {
       const bool all = index == IndexWish::kAll;
       if (Result<LoadedGraph> loaded = GraphOf(*found, all); loaded.ok()) {
+        if (found->input->unproven()) {
+          err.Append(std::string(kDepsSays) + reader::kNotAllProven + "\n");
+        }
         return loaded;
       } else {
         err.Append(kDepsSays + names[0] + ": " + loaded.status().message() +
