@@ -148,7 +148,8 @@ class Comparison:
         # What was being done when the daemon died was recorded, but the caller
         # may not have learnt of it. And of two calls whose blocks do not agree on
         # the clock the later one was found first.
-        if event["ts"] >= self._certain_ns and account.unmatched < FEW:
+        is_late = event["ts"] >= self._certain_ns - CLOCKS_NS
+        if is_late and account.unmatched < FEW:
             account.unmatched += 1
             return
         # A process that ends closes what it has open.
