@@ -246,6 +246,17 @@ bool BlockDecoder::ReadFirstMessage(MessageCursor& in) {
   }
 }
 
+void BlockDecoder::TellChanges(const Message& message) {
+  ChangeRecord change;
+  ReadChange(message.arguments, &change);
+  for (const auto& [key, value] : change.properties) {
+    const std::string text = std::string(key) + '=' + std::string(value);
+    Report report = MakeReport(ReportKind::kChange);
+    report.detail = text;
+    trace_->Tell(report);
+  }
+}
+
 void BlockDecoder::ReadOtherMessage(const Message& message) {
   ReadStats& stats = trace_->stats;
   // What is malformed is counted, and nobody gets it.
@@ -270,18 +281,10 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       trace_->Tell(report);
       return;
     }
-    case MessageId::kChange: {
+    case MessageId::kChange:
       ++stats.changes;
-      ChangeRecord change;
-      ReadChange(message.arguments, &change);
-      for (const auto& [key, value] : change.properties) {
-        const std::string text = std::string(key) + '=' + std::string(value);
-        Report report = MakeReport(ReportKind::kChange);
-        report.detail = text;
-        trace_->Tell(report);
-      }
+      TellChanges(message);
       return;
-    }
     case MessageId::kAlarm: {
       ++stats.alarms;
       if (!trace_->alarm) return;
