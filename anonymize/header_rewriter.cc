@@ -1,5 +1,6 @@
 #include "anonymize/header_rewriter.h"
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/text.h"
 #include "tracefs/format/message_writer.h"
 #include "tracefs/format/names.h"
@@ -19,12 +20,8 @@ constexpr std::string_view kAnonVersion = "1";
 constexpr std::string_view kSealedNameName = "ARG_SEALED_NAME";
 
 std::string KeysText(const std::map<std::string, std::string>& ids) {
-  std::string text;
-  for (const auto& [domain, id] : ids) {
-    if (!text.empty()) text += ' ';
-    text += domain + '=' + id;
-  }
-  return text;
+  return JoinWords(
+      ids, " ", [](const auto& key) { return key.first + '=' + key.second; });
 }
 
 // The policy that is still in force after this plan has revealed.

@@ -3,10 +3,11 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "anonymize/base64url.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/hex.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/text.h"
 #include "tracefs/crypto/hash.h"
 
@@ -31,8 +32,7 @@ std::string ScopeText(const DerivedKey& key) {
   std::string scope;
   if (!key.day.empty()) scope = "day:" + key.day;
   if (!key.subtree.empty()) {
-    if (!scope.empty()) scope += ',';
-    scope += "tree:" + key.domain_key_id + ':';
+    AppendWord("tree:" + key.domain_key_id + ':', ",", &scope);
     AppendBase64url(AsBytes(key.subtree), &scope);
   }
   return scope.empty() ? "-" : scope;
@@ -93,13 +93,7 @@ SecretKey TreeChildKey(KeySpan parent, std::string_view name) {
 }
 
 std::string DayOf(uint64_t real_ns) {
-  const auto seconds = static_cast<time_t>(real_ns / 1'000'000'000);
-  tm day{};
-  ::gmtime_r(&seconds, &day);
-  char text[32];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02d", day.tm_year + 1900,
-                day.tm_mon + 1, day.tm_mday);
-  return text;
+  return UtcText(static_cast<time_t>(real_ns / 1'000'000'000), "%Y-%m-%d");
 }
 
 bool IsDay(std::string_view text) {

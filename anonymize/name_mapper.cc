@@ -1,7 +1,6 @@
 #include "anonymize/name_mapper.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "anonymize/base64url.h"
 #include "anonymize/name_parts.h"

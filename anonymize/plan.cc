@@ -5,6 +5,7 @@
 #include "anonymize/rule_facts.h"
 #include "anonymize/sizes.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/names.h"
@@ -226,8 +227,7 @@ Status Plan::AddFields(const SelfDescription& description) {
     }
     if (field.rule == nullptr && !options_.reveal &&
         description.arguments.count(id) != 0) {
-      if (!uncovered.empty()) uncovered += ", ";
-      uncovered += field.name;
+      AppendWord(field.name, ", ", &uncovered);
       if (field.class_name.empty()) uncovered += " (of a later version)";
     }
     widths_.Set(id, field.width);

@@ -5,6 +5,7 @@
 #include "anonymize/fields.h"
 #include "anonymize/header_rewriter.h"
 #include "anonymize/name_mapper.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
@@ -41,11 +42,8 @@ Result<std::string> FindDay(const AnonymisedBy& by, const KeySet& keys,
 }
 
 std::string Joined(const std::map<std::string, std::string>& ids) {
-  std::string text;
-  for (const auto& [domain, id] : ids) {
-    if (!text.empty()) text += ", ";
-    text += domain;
-  }
+  const std::string text =
+      JoinWords(ids, ", ", [](const auto& id) { return id.first; });
   return text.empty() ? "none" : text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/text.h"
 #include "tracefs/event/field.h"
 #include "tracefs/format/aggregate.h"
@@ -122,26 +123,17 @@ SizeTell TellsOfSize(uint16_t arg_id) {
 }
 
 std::string_view WhatItTells(SizeTell tells) {
-  switch (tells) {
-    case SizeTell::kSize:
-      return "the size";
-    case SizeTell::kTransfer:
-      return "where the last transfer ends";
-    case SizeTell::kSum:
-      return "bytes transferred";
-    case SizeTell::kHistogram:
-      return "lengths of transfers";
-    case SizeTell::kRanges:
-      return "where the last range of data ends";
-    case SizeTell::kBytes:
-      return "as many bytes as were transferred";
-    case SizeTell::kTarget:
-      return "as long as the link";
-    case SizeTell::kExtents:
-      return "where the last blocks end";
-    default:
-      return "nothing";
-  }
+  static constexpr Choice<SizeTell> kTells[] = {
+      {"the size", SizeTell::kSize},
+      {"where the last transfer ends", SizeTell::kTransfer},
+      {"bytes transferred", SizeTell::kSum},
+      {"lengths of transfers", SizeTell::kHistogram},
+      {"where the last range of data ends", SizeTell::kRanges},
+      {"as many bytes as were transferred", SizeTell::kBytes},
+      {"as long as the link", SizeTell::kTarget},
+      {"where the last blocks end", SizeTell::kExtents},
+  };
+  return WordOf(kTells, tells, "nothing");
 }
 
 bool TellsExactly(const FieldPlan& field) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "drivers/assembly/key_counts.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/field.h"
@@ -345,8 +346,7 @@ class Parser {
 std::string KeysText(const AggregateSpec& spec) {
   std::string text;
   for (const AggregateKey& key : spec.keys) {
-    if (!text.empty()) text += ' ';
-    text += format::AggregateKeyLabel(key.arg_id);
+    AppendWord(format::AggregateKeyLabel(key.arg_id), " ", &text);
     if (key.depth != 0) text += '(' + std::to_string(key.depth) + ')';
   }
   return text;

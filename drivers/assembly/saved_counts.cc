@@ -1,6 +1,5 @@
 // KeyCounts as bytes, for another process to go on with.
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "drivers/assembly/key_counts.h"

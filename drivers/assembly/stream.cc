@@ -319,8 +319,9 @@ class Stream final : public AssemblyDriver {
     if (!event.Has(Field::kMode) || !event.Has(Field::kMtime)) return false;
     Event now;
     now.SetAttributes(st);
-    for (const Field f : {Field::kMode, Field::kNlink, Field::kSize,
-                          Field::kFuid, Field::kFgid, Field::kMtime}) {
+    // Whoever has taken a name away meanwhile has left the file as it was.
+    for (const Field f : {Field::kMode, Field::kSize, Field::kFuid,
+                          Field::kFgid, Field::kMtime}) {
       if (now.Get(f) != event.Get(f)) return true;
     }
     return false;

@@ -3,23 +3,17 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/format/frame.h"
 
 namespace tracefs {
 namespace {
 
 std::string DateText(uint64_t real_ns) {
-  const auto seconds = static_cast<time_t>(real_ns / kNsPerSecond);
-  tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  std::array<char, 32> text;
-  const size_t size =
-      ::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &utc);
-  return std::string(text.data(), size);
+  return UtcText(static_cast<time_t>(real_ns / kNsPerSecond), "%Y%m%dT%H%M%SZ");
 }
 
 // What a name consists of: texts, and what stands behind a %.

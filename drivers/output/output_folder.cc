@@ -13,6 +13,7 @@
 
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 
@@ -131,7 +132,7 @@ std::string OutputFolder::FindNumbered() const {
     constexpr size_t kDigits = 6;
     if (name.size() == base_.size() + 1 + kDigits &&
         name.substr(0, base_.size()) == base_ && name[base_.size()] == '.' &&
-        name.find_first_not_of("0123456789", base_.size() + 1) == name.npos) {
+        IsMadeOf(name.substr(base_.size() + 1), kDecimalDigits)) {
       return std::string(name);
     }
   }

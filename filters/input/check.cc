@@ -513,30 +513,6 @@ class Checker {
   const NameService& names_;
 };
 
-void DumpTo(const CheckedFilter& filter, size_t indent, std::string* out) {
-  out->append(indent, ' ');
-  switch (filter.kind) {
-    case Ast::Kind::kAll:
-      *out += "all\n";
-      return;
-    case Ast::Kind::kPredicate:
-      *out += Dump(filter.predicate) + '\n';
-      return;
-    case Ast::Kind::kNot:
-      *out += "not\n";
-      break;
-    case Ast::Kind::kAnd:
-      *out += "and\n";
-      break;
-    case Ast::Kind::kOr:
-      *out += "or\n";
-      break;
-  }
-  for (const CheckedFilter& child : filter.children) {
-    DumpTo(child, indent + 2, out);
-  }
-}
-
 }  // namespace
 
 bool MayBeUnknown(Field field) {
@@ -560,12 +536,6 @@ Result<CheckedFilter> CheckFilter(const Ast& ast, std::string_view file,
   CheckedFilter filter;
   if (Status s = Checker(file, names).Check(ast, &filter); !s.ok()) return s;
   return filter;
-}
-
-std::string Dump(const CheckedFilter& filter) {
-  std::string out;
-  DumpTo(filter, 0, &out);
-  return out;
 }
 
 }  // namespace tracefs

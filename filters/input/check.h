@@ -68,9 +68,6 @@ Result<CheckedFilter> CheckFilter(const Ast& ast, std::string_view file,
 // what is found out about the caller.
 bool MayBeUnknown(Field field);
 
-// The checked tree, one line a node, indented.
-std::string Dump(const CheckedFilter& filter);
-
 // One predicate as the dumps show it: "cuid in 0..99 1000", "name ~ *.c".
 std::string Dump(const Predicate& predicate);
 

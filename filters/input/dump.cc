@@ -1,4 +1,4 @@
-// How checked trees and programs are shown to people: the Dump functions of
+// How predicates and programs are shown to people: the Dump functions of
 // check.h and program.h.
 #include <algorithm>
 #include <bit>

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "filters/output/table.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/text.h"
 
 namespace tracefs {
@@ -72,8 +73,7 @@ std::string ChainText(std::span<const ConfigEntry> output) {
   for (const ConfigEntry& entry : output) {
     const OutputFilterRow* row = FindOutputFilter(entry.name);
     if (row != nullptr && !row->in_chain_text) continue;
-    if (!text.empty()) text += "; ";
-    text += entry.name;
+    AppendWord(entry.name, "; ", &text);
     if (row == nullptr || row->parameters == nullptr) continue;
     const std::string parameters = row->parameters(entry);
     if (!parameters.empty()) text += ' ' + parameters;

@@ -132,7 +132,7 @@ def check_options(world):
             "noatime": "noatime"}
     for option in ("ro", "nosuid", "noexec", "noatime", "relatime",
                    "strictatime", "nofail", "_netdev", "noauto", "x-a", "X-b",
-                   "comment=z", "silent", "sync", "visibility=exact",
+                   "comment=z", "silent", "async", "visibility=exact",
                    "allow_other", "max_read=65536"):
         done, _ = world.mount(option)
         expect(done.returncode == 0, f"-o {option}: {done.stderr}")
@@ -142,7 +142,8 @@ def check_options(world):
                                     there["fs-options"]).split(","),
                    f"-o {option}: {there}")
         expect(world.umount().returncode == 0, f"umount after -o {option}")
-    for option, text in (("lazytime", "below"), ("visibility=exakt", "exact"),
+    for option, text in (("lazytime", "below"), ("sync", "below"),
+                         ("dirsync", "below"), ("visibility=exakt", "exact"),
                          ("bogus=1", "bogus"), ("fsname=x", "not for others"),
                          ("user_id=1000", "not for others")):
         done, _ = world.mount(option)

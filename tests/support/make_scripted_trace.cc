@@ -7,7 +7,8 @@
 // by `op`, `uid` and `dir`, or with `other=1` of all others;
 // `took`: the time of each, `times`: N,N,… of all), `loss`, `block` (ends a
 // block), `clock` (its real time from now on), `cut` (the trace has no end).
-// Times are ns since the trace began. Lines come in order of time.
+// `start`: when the process began, 0 where that is not known. Times are ns
+// since the trace began. Lines come in order of time.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "tests/support/trace_builder.h"
 #include "tracefs/base/bytes.h"
@@ -176,9 +178,9 @@ class Script {
 
  private:
   static uint64_t At(uint64_t ns) { return TraceBuilder::kMonotonicNs + ns; }
-  // Numbers of processes start once.
-  static ProcessKey Key(uint64_t pid) {
-    return {static_cast<uint32_t>(pid), 10 * pid};
+  // Numbers of processes start once, unless `start` says otherwise.
+  static ProcessKey Key(uint64_t pid, std::optional<uint64_t> start) {
+    return {static_cast<uint32_t>(pid), start.value_or(10 * pid)};
   }
 
   void End() {
@@ -256,12 +258,12 @@ class Script {
                                           : Kind::kExit;
     record.time_ns = At(line.Time());
     const uint64_t pid = *line.Number("pid");
-    record.process = Key(pid);
+    record.process = Key(pid, line.Number("start"));
     record.tid = static_cast<uint32_t>(pid);
     record.ppid = static_cast<uint32_t>(line.Number("ppid").value_or(0));
     std::string argv, program;
     if (record.kind == Kind::kFork) {
-      record.child = Key(*line.Number("child"));
+      record.child = Key(*line.Number("child"), line.Number("child_start"));
       record.child_tid = record.child.pid;
       record.clone_flags = 17;
     } else if (record.kind == Kind::kExec) {
@@ -291,7 +293,8 @@ class Script {
     Event event;
     event.op = *op;
     event.before = line.before();
-    event.Set(Field::kTime, At(line.Time()));
+    // As of a tracer that records no times.
+    if (!line.Number("timeless")) event.Set(Field::kTime, At(line.Time()));
     for (const auto& [name, field] : kNumbers) {
       if (const auto value = line.Number(name)) event.Set(field, *value);
     }
@@ -333,12 +336,13 @@ class Script {
     const std::string comm = line.Text("comm");
     if (!comm.empty() && pid) names_[*pid] = comm;
     if (!pid) return 0;
-    uint32_t& id = processes_[{*pid, names_[*pid]}];
+    const ProcessKey key = Key(*pid, line.Number("start"));
+    uint32_t& id = processes_[{*pid, key.start_ticks, names_[*pid]}];
     if (id != 0) return id;
     CallerInfo caller;
     caller.pid = caller.tid = static_cast<uint32_t>(*pid);
     caller.ppid = static_cast<uint32_t>(ppid.value_or(0));
-    caller.start_time = Key(*pid).start_ticks;
+    caller.start_time = key.start_ticks;
     const std::string& known = names_[*pid];
     known.copy(caller.comm_bytes.data(), caller.comm_bytes.size());
     caller.comm_size =
@@ -365,7 +369,7 @@ class Script {
   bool cut_ = false;
   size_t lines_ = 0;
   std::map<uint64_t, std::string> names_;
-  std::map<std::pair<uint64_t, std::string>, uint32_t> processes_;
+  std::map<std::tuple<uint64_t, uint64_t, std::string>, uint32_t> processes_;
   std::map<std::string, uint32_t> paths_;
 };
 

@@ -13,8 +13,7 @@ namespace tracefs::test {
 // Calls `use` with each operation of `trace`, which stays as long as the call,
 // in their order, and says how the trace was.
 inline format::ReadStats ReadRecords(
-    std::string_view trace,
-    const std::function<void(const format::Record&)>& use,
+    std::string_view trace, const std::function<void(format::Record&)>& use,
     format::TraceReaderOptions options = {}) {
   if (options.name.empty()) options.name = "memory";
   format::TraceMerger merger;

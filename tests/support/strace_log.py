@@ -11,7 +11,8 @@ import os
 import re
 
 # -A: a number that comes again adds to the file of the process that had it.
-STRACE_OPTIONS = ["-ff", "-A", "-ttt", "-T", "-y", "-xx", "-X", "raw", "-v",
+# --seccomp-bpf: no stop at calls that nobody asked for.
+STRACE_OPTIONS = ["-ff", "--seccomp-bpf", "-A", "-ttt", "-T", "-y", "-xx", "-X", "raw", "-v",
                   "-s", "300"]
 # What can cause a request, change a descriptor, a working directory, a umask,
 # an identity or a name.

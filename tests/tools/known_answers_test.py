@@ -258,6 +258,26 @@ def check_critical_path_of_a_run(w):
          (True, True), waited)
 
 
+def check_compilers_behind_a_launcher(w):
+    """A hit of ccache runs no compiler, a miss runs one that writes elsewhere:
+    what was to be compiled is told once, and as make said it."""
+    s = Script()
+    s.exec(1, "/bin/make")
+    for pid, name in ((2, "a"), (3, "b")):
+        s.fork(1, pid)
+        s.exec(pid, f"/usr/bin/ccache gcc -c /{name}.c -o /{name}.o")
+        if name == "b":
+            s.fork(pid, 4)
+            s.exec(4, "/usr/bin/gcc -c /b.c -o /tmp.1.o")
+            s.exit(4)
+        s.exit(pid)
+    s.exit(1)
+    made = json.loads(w.run("tracefs-deps", "--compile-commands", "--trace",
+                            w.trace(s)))
+    same([(m["file"], m["output"], m["arguments"][0]) for m in made],
+         [("/a.c", "/a.o", "gcc"), ("/b.c", "/b.o", "gcc")])
+
+
 def check_churn(w):
     """Of ten files that are made six go again: two empty, five unread."""
     s = Script()

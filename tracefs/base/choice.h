@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "tracefs/base/join.h"
 
 namespace tracefs {
 
@@ -17,12 +20,18 @@ struct Choice {
 // The words, with blanks between.
 template <typename Value, size_t kCount>
 std::string WordsOf(const Choice<Value> (&choices)[kCount]) {
-  std::string words;
+  return JoinWords(choices, " ", &Choice<Value>::word);
+}
+
+// The word of `value`; `otherwise` if it has none.
+template <typename Value, size_t kCount>
+constexpr std::string_view WordOf(const Choice<Value> (&choices)[kCount],
+                                  std::type_identity_t<Value> value,
+                                  std::string_view otherwise = {}) {
   for (const Choice<Value>& choice : choices) {
-    if (!words.empty()) words += ' ';
-    words += choice.word;
+    if (choice.value == value) return choice.word;
   }
-  return words;
+  return otherwise;
 }
 
 }  // namespace tracefs

@@ -75,9 +75,6 @@ class HashTable {
   // Taken and free ones.
   const std::vector<Slot>& slots() const { return slots_; }
   size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
-  static constexpr size_t BytesFor(size_t count) {
-    return SlotsFor(count) * sizeof(Slot);
-  }
 
  private:
   static constexpr size_t SlotsFor(size_t count) {

@@ -72,6 +72,8 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1c"},
     NoticeKind{NoticeId::kUpgraded, "upgraded", LOG_NOTICE,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1d"},
+    NoticeKind{NoticeId::kKeyMissing, "key_missing", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a1e"},
 };
 
 struct Sink {

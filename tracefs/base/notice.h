@@ -41,6 +41,7 @@ enum class NoticeId : uint8_t {
   kRefused,         // daemons crashed at a request, which got an error
   kUntraced,        // a mount goes on without traces
   kUpgraded,        // another program serves a mount, which goes on
+  kKeyMissing,      // blocks stay with the broker for want of a key
 };
 
 struct NoticeKind {

@@ -5,27 +5,18 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "tracefs/base/choice.h"
+
 namespace tracefs {
 namespace {
 
-const char* TypeName(mode_t type) {
-  switch (type) {
-    case S_IFREG:
-      return "a regular file";
-    case S_IFDIR:
-      return "a directory";
-    case S_IFIFO:
-      return "a FIFO";
-    case S_IFSOCK:
-      return "a socket";
-    case S_IFLNK:
-      return "a symbolic link";
-    case S_IFCHR:
-    case S_IFBLK:
-      return "a device";
-    default:
-      return "a file of that kind";
-  }
+std::string TypeName(mode_t type) {
+  static constexpr Choice<mode_t> kNames[] = {
+      {"a regular file", S_IFREG},  {"a directory", S_IFDIR},
+      {"a FIFO", S_IFIFO},          {"a socket", S_IFSOCK},
+      {"a symbolic link", S_IFLNK}, {"a device", S_IFCHR},
+      {"a device", S_IFBLK}};
+  return std::string(WordOf(kNames, type, "a file of that kind"));
 }
 
 std::string Octal(mode_t mode) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "tracefs/base/text.h"
+
 namespace tracefs {
 namespace {
-
-constexpr char kHexDigits[] = "0123456789abcdef";
 
 struct Range {
   uint32_t first;

@@ -9,6 +9,14 @@
 
 namespace tracefs {
 
+inline constexpr std::string_view kDecimalDigits = "0123456789";
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+// Whether there is no character in `text` but those in `characters`.
+inline bool IsMadeOf(std::string_view text, std::string_view characters) {
+  return text.find_first_not_of(characters) == text.npos;
+}
+
 // `text` without the blanks, tabs and line ends around it.
 inline std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";

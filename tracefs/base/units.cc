@@ -5,6 +5,8 @@
 #include <limits>
 #include <system_error>
 
+#include "tracefs/base/text.h"
+
 namespace tracefs {
 namespace {
 
@@ -37,12 +39,10 @@ std::optional<uint64_t> ParseDigits(std::string_view digits, int base) {
   return value;
 }
 
-constexpr std::string_view kDigits = "0123456789";
-
 // Takes the digits that `text` begins with.
 std::string_view TakeDigits(std::string_view* text) {
   const std::string_view digits =
-      text->substr(0, text->find_first_not_of(kDigits));
+      text->substr(0, text->find_first_not_of(kDecimalDigits));
   text->remove_prefix(digits.size());
   return digits;
 }

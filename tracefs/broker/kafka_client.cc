@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "tracefs/base/join.h"
+
 namespace tracefs {
 namespace {
 
@@ -59,13 +61,9 @@ Status KafkaError(rd_kafka_resp_err_t error, const std::string& what) {
 
 Status KafkaClient::Make(rd_kafka_type_t type, const Settings& more,
                          void (*prepare)(rd_kafka_conf_t*)) {
-  std::string servers;
-  for (const std::string& server : spec_.servers) {
-    servers += (servers.empty() ? "" : ",") + server;
-  }
   const bool named = !spec_.user.empty();
   Settings settings = {
-      {"bootstrap.servers", servers},
+      {"bootstrap.servers", JoinWords(spec_.servers, ",")},
       {"client.id", "tracefs"},
       {"socket.keepalive.enable", "true"},
       {"reconnect.backoff.max.ms", "2000"},

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include "tracefs/broker/consumer.h"
 #include "tracefs/broker/kafka_client.h"

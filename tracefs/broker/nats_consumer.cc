@@ -1,6 +1,5 @@
 // A consumer of JetStream: a durable pull consumer, the name of which is the
 // group's; its members ask for messages and get others each.
-#include <cerrno>
 #include <unordered_map>
 
 #include "tracefs/broker/consumer.h"

@@ -79,6 +79,11 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
+  // Of a use of UsesOf; null: when it was is not known.
+  const UseTimes* TimesOf(const FileUse& use) const {
+    return has_times() ? &times_[static_cast<size_t>(&use - uses_.data())]
+                       : nullptr;
+  }
   // When each use was is known: without it there is no asking about races.
   bool has_times() const { return times_.size() == uses_.size(); }
   // kNobody if no process was seen to write it.

@@ -178,6 +178,25 @@ std::string ProgramPath(const Image& image) {
   return AbsolutePath(image.cwd, image.program);
 }
 
+bool IsLauncher(const Image& image) {
+  constexpr std::array<std::string_view, 4> kLaunchers = {"ccache", "sccache",
+                                                          "distcc", "icecc"};
+  return std::ranges::find(kLaunchers, BaseName(image.Binary())) !=
+         kLaunchers.end();
+}
+
+Image Launched(const Image& image) {
+  Image launched = image;
+  const bool by_own_name =
+      IsLauncher(image) && image.argv.size() > 1 &&
+      BaseName(image.argv[0]) == BaseName(image.Binary()) &&
+      !image.argv[1].starts_with('-');
+  if (!by_own_name) return launched;
+  launched.argv.erase(launched.argv.begin());
+  launched.exe = launched.program = launched.argv[0];
+  return launched;
+}
+
 bool IsDriver(const BuildConfig& config, const Image& image) {
   return KindOf(config, image).driver;
 }

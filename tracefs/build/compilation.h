@@ -26,6 +26,13 @@ struct Compilation {
   int language = 1;  // 1 C, 2 C++
 };
 
+// Whether it runs compilers for others, or has what they once made: ccache and
+// the like, under their own name or a compiler's.
+bool IsLauncher(const Image& image);
+// What a launcher that is called by its own name was told to run; any other
+// image as it is.
+Image Launched(const Image& image);
+
 // Whether it is a compiler's driver, by its name.
 bool IsDriver(const BuildConfig& config, const Image& image);
 // What the command line of a driver says, whoever compiles; nothing if no

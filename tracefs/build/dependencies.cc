@@ -43,6 +43,23 @@ ProcessList WritersOf(const BuildGraph& graph, PathId path) {
   return writers;
 }
 
+// Whether the process read what was there before it wrote it itself, as
+// `sed -i` does: the work of another one.
+bool ReadsBeforeItWrites(const BuildGraph& graph, const FileUse& use) {
+  const UseTimes* const times = graph.TimesOf(use);
+  return use.open_mode == 2 && times != nullptr && times->first_read_ns != 0 &&
+         times->first_read_ns < times->first_write_ns;
+}
+
+// Whether it is a file that it alone wrote, and moved to where it is wanted:
+// what went into that is all that can be told.
+bool IsOwnTemporary(const BuildGraph& graph, const FileUse& use) {
+  const UseTimes* const times = graph.TimesOf(use);
+  return use.Has(kCreate) && use.Has(kRemove) && !use.Has(kExchange) &&
+         times != nullptr && times->first_write_ns < times->first_read_ns &&
+         WritersOf(graph, use.path).size() == 1;
+}
+
 // Calls `use` with every use of the processes of a group.
 template <typename Visit>
 void ForEachUse(const BuildGraph& graph, const DependencyFinder::Group& group,
@@ -159,7 +176,8 @@ bool DependencyFinder::HasInput(const Group& group) const {
   bool found = false;
   ForEachUse(graph_, group, [&](const FileUse& use) {
     const bool reads = use.open_mode == 0 || use.Has(kExchange);
-    found = found || (reads && !use.Has(kRun) && !IsAmong(written, use.path));
+    found = found || (reads && !use.Has(kRun) && !IsAmong(written, use.path)) ||
+            (!group.tree && ReadsBeforeItWrites(graph_, use));
   });
   return found;
 }
@@ -211,7 +229,8 @@ PathList DependencyFinder::ReadsOf(const Group& group) {
 std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   std::vector<PathId> reads;
   ForEachUse(graph_, group, [&](const FileUse& use) {
-    if (use.Reads()) reads.push_back(use.path);
+    const bool own = !group.tree && IsOwnTemporary(graph_, use);
+    if (use.Reads() && !own) reads.push_back(use.path);
   });
   if (group.tree) {
     const std::vector<PathId> written = WrittenBy(graph_, group);
@@ -340,7 +359,8 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       taken.push_back(process);
     };
     for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-      if (use.use->Reads()) take(graph_.executions()[use.execution].process);
+      if (!use.use->Reads() || IsOwnTemporary(graph_, *use.use)) continue;
+      take(graph_.executions()[use.execution].process);
     }
     for (size_t t = 0; t < taken.size(); ++t) {
       const ProcessId process = taken[t];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/base/join.h"
+
 namespace tracefs::build {
 namespace {
 
@@ -29,14 +31,7 @@ std::shared_ptr<const Image> ImageOf(const ProcessRecord& record,
 
 }  // namespace
 
-std::string Image::CommandLine() const {
-  std::string line;
-  for (const std::string& argument : argv) {
-    if (!line.empty()) line += ' ';
-    line += argument;
-  }
-  return line;
-}
+std::string Image::CommandLine() const { return JoinWords(argv, " "); }
 
 Process* ProcessTracker::Find(const ProcessKey& key) {
   const auto found = pids_.find(PidOf(key));

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <list>
 #include <sstream>
-#include <utility>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/text_cursor.h"
@@ -217,15 +217,12 @@ Status CommandLine::JudgeEmpty(const CommandOption& row) const {
 Status CommandLine::JudgeWords(const CommandOption& row) const {
   if (row.words.empty() || row.open) return {};
   const std::vector<std::string_view> known = Words(row);
-  std::string list;
-  for (const std::string_view word : known) {
-    list += (list.empty() ? "" : ", ") + std::string(word);
-  }
   const std::string name = row.long_name();
   for (const std::string& word : Texts(name)) {
     if (std::ranges::find(known, word) != known.end()) continue;
     return Status::Invalid("--" + name + ": there is no " + Quoted(word) +
-                           "; there are " + list + DidYouMean(word, known));
+                           "; there are " + JoinWords(known, ", ") +
+                           DidYouMean(word, known));
   }
   return {};
 }

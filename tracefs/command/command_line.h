@@ -85,6 +85,14 @@ class CommandLine {
 
   bool Has(const std::string& name) const { return given_.contains(name); }
   HelpWish Help() const { return {.asked = Has("help"), .all = all_help_}; }
+  // Sets `help` and `version` of what a command reads from this; true if one of
+  // them was asked for: then nothing else counts.
+  template <typename Options>
+  bool AsksOnly(Options* options) const {
+    options->help = Help();
+    options->version = Has("version");
+    return options->help || options->version;
+  }
   // Its value, or the first one; empty where it was not given and has no
   // fallback.
   std::string Text(const std::string& name) const;

@@ -156,6 +156,11 @@ void PagedOutput::Start(const std::string& command) {
   ::posix_spawnattr_setsigdefault(&how, &signals);
   ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
   const char* const words[] = {"sh", "-c", command.c_str(), nullptr};
+  // Before there is a pager: what is typed from then on is for it.
+  struct sigaction ignored = {};
+  ignored.sa_handler = SIG_IGN;
+  struct sigaction before = {};
+  ::sigaction(SIGINT, &ignored, &before);
   const int failed = ::posix_spawn(&pager_, "/bin/sh", &files, &how,
                                    const_cast<char* const*>(words),
                                    EnvironmentOfPager().data());
@@ -163,9 +168,9 @@ void PagedOutput::Start(const std::string& command) {
   ::posix_spawn_file_actions_destroy(&files);
   if (failed != 0) {
     pager_ = -1;
+    ::sigaction(SIGINT, &before, nullptr);
     return;
   }
-  ::signal(SIGINT, SIG_IGN);
   ::dup2(to.get(), STDOUT_FILENO);
   if (errors) ::dup2(to.get(), STDERR_FILENO);
   output_ = std::move(output);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/printable.h"
 
 namespace tracefs {
@@ -14,17 +15,13 @@ std::string Front(std::optional<uint64_t> id) {
 }
 
 std::string_view CodeName(StatusCode code) {
-  switch (code) {
-    case StatusCode::kOk:
-      return "ok";
-    case StatusCode::kInvalid:
-      return "invalid";
-    case StatusCode::kCorrupt:
-      return "corrupt";
-    case StatusCode::kSystem:
-      return "system";
-  }
-  return "";
+  static constexpr Choice<StatusCode> kNames[] = {
+      {"ok", StatusCode::kOk},
+      {"invalid", StatusCode::kInvalid},
+      {"corrupt", StatusCode::kCorrupt},
+      {"system", StatusCode::kSystem},
+  };
+  return WordOf(kNames, code);
 }
 
 // The status of an error member; its text is complete already.

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/hex.h"
 #include "tracefs/base/ownership.h"
@@ -46,11 +46,7 @@ const KindRow& RowOf(KeyKind kind) {
                        [&](const KindRow& row) { return row.kind == kind; });
 }
 
-struct PlacePrefix {
-  std::string_view word;
-  KeySource::Place place;
-};
-constexpr PlacePrefix kPlacePrefixes[] = {
+constexpr Choice<KeySource::Place> kPlacePrefixes[] = {
     {"file:", KeySource::Place::kFile},
     {"env:", KeySource::Place::kEnvironment},
     {"keyring:", KeySource::Place::kKeyring},
@@ -160,18 +156,18 @@ std::string KeySource::Text() const {
 }
 
 Result<KeySource> ParseKeyArgument(std::string_view text) {
-  for (const PlacePrefix& prefix : kPlacePrefixes) {
+  for (const auto& prefix : kPlacePrefixes) {
     if (text.starts_with(prefix.word)) return ParseKeySource(text);
   }
   return KeySource{KeySource::Place::kFile, std::string(text)};
 }
 
 Result<KeySource> ParseKeySource(std::string_view text) {
-  for (const PlacePrefix& prefix : kPlacePrefixes) {
+  for (const auto& prefix : kPlacePrefixes) {
     if (!text.starts_with(prefix.word)) continue;
     text.remove_prefix(prefix.word.size());
     if (text.empty()) break;
-    return KeySource{prefix.place, std::string(text)};
+    return KeySource{prefix.value, std::string(text)};
   }
   return Status::Invalid(
       "a key is named by where it is: file:PATH, env:NAME, "

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"

@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 
+#include "tracefs/base/join.h"
+
 namespace tracefs {
 namespace {
 
@@ -104,8 +106,7 @@ std::string CapabilityNames(uint64_t capabilities) {
   std::string text;
   for (size_t i = 0; i < 64; ++i) {
     if ((capabilities >> i & 1) == 0) continue;
-    if (!text.empty()) text += ' ';
-    text += i < kNames.size() ? kNames[i] : std::to_string(i);
+    AppendWord(i < kNames.size() ? kNames[i] : std::to_string(i), " ", &text);
   }
   return text;
 }

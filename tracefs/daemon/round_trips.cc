@@ -17,6 +17,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/text/duration.h"
 
@@ -288,8 +289,7 @@ std::optional<ThreadPolicy> BestOf(std::span<const PolicyTrial> trials) {
 std::string TrialsText(std::span<const PolicyTrial> trials) {
   std::string text;
   for (const PolicyTrial& trial : trials) {
-    if (!text.empty()) text += ", ";
-    text += PolicyName(trial.policy);
+    AppendWord(PolicyName(trial.policy), ", ", &text);
     const auto trip = trial.round_trip();
     if (!trip) {
       text += " not possible";

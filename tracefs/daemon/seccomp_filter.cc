@@ -2,6 +2,7 @@
 // seccomp_unotify(2), libseccomp's seccomp_rule_add(3).
 #include "tracefs/daemon/seccomp_filter.h"
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/sanitizers.h"
 
 #if TRACEFS_HAVE_SECCOMP
@@ -249,8 +250,7 @@ std::string RefusalCounter::Text() const {
     const uint64_t count = counts_[static_cast<size_t>(i)].load();
     if (count == 0) continue;
     char* const name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);
-    if (!text.empty()) text += ", ";
-    text += name != nullptr ? name : std::to_string(i);
+    AppendWord(name != nullptr ? name : std::to_string(i), ", ", &text);
     text += ' ' + std::to_string(count);
     std::free(name);
   }

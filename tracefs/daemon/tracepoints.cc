@@ -6,7 +6,6 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +21,8 @@
 #include <utility>
 
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/join.h"
+#include "tracefs/base/pid_namespace.h"
 
 namespace tracefs {
 namespace {
@@ -157,12 +158,6 @@ std::optional<uint64_t> NumberAfter(std::string_view text,
   return number;
 }
 
-bool InInitialPidNamespace() {
-  constexpr ino_t kInitialPid = 0xeffffffc;
-  struct stat st;
-  return ::stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == kInitialPid;
-}
-
 // As the kernel's filters count them: in the initial namespace.
 std::vector<pid_t> ThreadsOf(pid_t daemon) {
   std::vector<pid_t> threads;
@@ -238,8 +233,7 @@ std::string LayoutLine(const std::string& event, const std::string& format) {
 std::string CallFilter(const std::vector<pid_t>& without_threads) {
   std::string filter;
   const auto add = [&filter](const std::string& condition) {
-    if (!filter.empty()) filter += " && ";
-    filter += condition;
+    AppendWord(condition, " && ", &filter);
   };
   // First, as most calls that come while a mount is busy are its daemon's own.
   // Its threads have numbers that lie together: who is elsewhere is asked

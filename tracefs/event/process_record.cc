@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tracefs/base/choice.h"
+
 namespace tracefs {
 namespace {
 
@@ -76,35 +78,21 @@ std::string ContainerNamed(std::string_view name, std::string_view above) {
 
 std::string_view ProcessKindName(ProcessRecord::Kind kind) {
   using Kind = ProcessRecord::Kind;
-  switch (kind) {
-    case Kind::kFork:
-      return "fork";
-    case Kind::kExec:
-      return "exec";
-    case Kind::kExit:
-      return "exit";
-    case Kind::kComm:
-      return "comm";
-    case Kind::kPipes:
-      return "pipes";
-    case Kind::kRunning:
-      return "running";
-  }
-  return "unknown";
+  static constexpr Choice<Kind> kNames[] = {
+      {"fork", Kind::kFork},   {"exec", Kind::kExec},
+      {"exit", Kind::kExit},   {"comm", Kind::kComm},
+      {"pipes", Kind::kPipes}, {"running", Kind::kRunning},
+  };
+  return WordOf(kNames, kind, "unknown");
 }
 
 std::string_view ProcessSourceName(ProcessSource source) {
-  switch (source) {
-    case ProcessSource::kUnknown:
-      break;
-    case ProcessSource::kPtrace:
-      return "ptrace";
-    case ProcessSource::kConnector:
-      return "connector";
-    case ProcessSource::kPerf:
-      return "perf";
-  }
-  return {};
+  static constexpr Choice<ProcessSource> kNames[] = {
+      {"ptrace", ProcessSource::kPtrace},
+      {"connector", ProcessSource::kConnector},
+      {"perf", ProcessSource::kPerf},
+  };
+  return WordOf(kNames, source);
 }
 
 std::string ContainerOf(std::string_view cgroup) {

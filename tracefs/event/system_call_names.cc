@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 
 namespace tracefs {
@@ -75,12 +76,9 @@ std::optional<uint32_t> SystemCallNumber(std::string_view name) {
 }
 
 std::string SystemCallTable() {
-  std::string table;
-  for (const SystemCallName& call : SystemCallNames()) {
-    if (!table.empty()) table += '\n';
-    table += std::to_string(call.number) + ' ' + std::string(call.name);
-  }
-  return table;
+  return JoinWords(SystemCallNames(), "\n", [](const SystemCallName& call) {
+    return std::to_string(call.number) + ' ' + std::string(call.name);
+  });
 }
 
 }  // namespace tracefs

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/build/access.h"
 
 namespace tracefs::buildxl {
@@ -26,55 +27,33 @@ Rows Two(Operation first, Requested first_access, Operation second,
 }  // namespace
 
 std::string_view OperationName(Operation operation) {
-  switch (operation) {
-    case Operation::kCreateFile:
-      return "CreateFile";
-    case Operation::kProcess:
-      return "Process";
-    case Operation::kCreateDirectory:
-      return "CreateDirectory";
-    case Operation::kDeleteFile:
-      return "DeleteFile";
-    case Operation::kRemoveDirectory:
-      return "RemoveDirectory";
-    case Operation::kProcessExit:
-      return "ProcessExit";
-    case Operation::kProcessExec:
-      return "ProcessExec";
-    case Operation::kReadlink:
-      return "Readlink";
-    case Operation::kReadFile:
-      return "ReadFile";
-    case Operation::kWriteFile:
-      return "WriteFile";
-    case Operation::kCreateHardlinkSource:
-      return "CreateHardlinkSource";
-    case Operation::kCreateHardlinkDest:
-      return "CreateHardlinkDest";
-    case Operation::kOpenDirectory:
-      return "OpenDirectory";
-    case Operation::kClose:
-      return "Close";
-    case Operation::kProbe:
-      return "Probe";
-  }
-  return "Unknown";
+  static constexpr Choice<Operation> kNames[] = {
+      {"CreateFile", Operation::kCreateFile},
+      {"Process", Operation::kProcess},
+      {"CreateDirectory", Operation::kCreateDirectory},
+      {"DeleteFile", Operation::kDeleteFile},
+      {"RemoveDirectory", Operation::kRemoveDirectory},
+      {"ProcessExit", Operation::kProcessExit},
+      {"ProcessExec", Operation::kProcessExec},
+      {"Readlink", Operation::kReadlink},
+      {"ReadFile", Operation::kReadFile},
+      {"WriteFile", Operation::kWriteFile},
+      {"CreateHardlinkSource", Operation::kCreateHardlinkSource},
+      {"CreateHardlinkDest", Operation::kCreateHardlinkDest},
+      {"OpenDirectory", Operation::kOpenDirectory},
+      {"Close", Operation::kClose},
+      {"Probe", Operation::kProbe},
+  };
+  return WordOf(kNames, operation, "Unknown");
 }
 
 std::string_view RequestedName(Requested access) {
-  switch (access) {
-    case Requested::kNone:
-      return "None";
-    case Requested::kRead:
-      return "Read";
-    case Requested::kWrite:
-      return "Write";
-    case Requested::kProbe:
-      return "Probe";
-    case Requested::kEnumerate:
-      return "Enumerate";
-  }
-  return "None";
+  static constexpr Choice<Requested> kNames[] = {
+      {"None", Requested::kNone},           {"Read", Requested::kRead},
+      {"Write", Requested::kWrite},         {"Probe", Requested::kProbe},
+      {"Enumerate", Requested::kEnumerate},
+  };
+  return WordOf(kNames, access, "None");
 }
 
 Rows RowsOf(const build::FileStep& step) {

@@ -1,7 +1,6 @@
 #include "tracefs/export/columns.h"
 
 #include <algorithm>
-#include <array>
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/text/escape.h"

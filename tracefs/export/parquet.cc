@@ -6,13 +6,13 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <list>
 #include <optional>
 #include <string>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/units.h"
 #include "tracefs/base/version.h"
@@ -361,13 +361,9 @@ class PartitionedExporter final : public Exporter {
     made.host = host;
     made.day = day;
     const auto seconds = static_cast<time_t>(day * 86'400);
-    struct tm tm = {};
-    ::gmtime_r(&seconds, &tm);
-    std::array<char, 32> date;
-    std::strftime(date.data(), date.size(), "date=%Y-%m-%d", &tm);
     std::string path = folder_;
     for (const std::string& name :
-         {"host=" + FolderName(host), std::string(date.data())}) {
+         {"host=" + FolderName(host), UtcText(seconds, "date=%Y-%m-%d")}) {
       path += '/' + name;
       if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
         return Fail("cannot make " + path);

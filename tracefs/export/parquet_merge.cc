@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
-#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,11 +1,11 @@
 #include "tracefs/export/process_tree.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/units.h"
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
@@ -120,10 +120,9 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
       node.exit = process.ended ? "?" : "-";
     }
     const build::Image& image = *process.now.image;
-    for (const std::string& word : image.argv) {
-      if (!node.command.empty()) node.command += ' ';
-      node.command += TerminalWord(word);
-    }
+    node.command = JoinWords(image.argv, " ", [](const std::string& word) {
+      return TerminalWord(word);
+    });
     if (!node.command.empty()) return;
     std::string_view name = image.Binary();
     if (name.empty()) name = process.comm;

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <string>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/export/strace_asked.h"
 #include "tracefs/export/strace_held.h"
@@ -53,24 +53,12 @@ void AppendCText(std::string_view text, std::string_view more,
 }
 
 std::string_view TypeBits(uint64_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG:
-      return "S_IFREG|";
-    case S_IFDIR:
-      return "S_IFDIR|";
-    case S_IFLNK:
-      return "S_IFLNK|";
-    case S_IFIFO:
-      return "S_IFIFO|";
-    case S_IFSOCK:
-      return "S_IFSOCK|";
-    case S_IFCHR:
-      return "S_IFCHR|";
-    case S_IFBLK:
-      return "S_IFBLK|";
-    default:
-      return "";
-  }
+  static constexpr Choice<uint64_t> kBits[] = {
+      {"S_IFREG|", S_IFREG}, {"S_IFDIR|", S_IFDIR},   {"S_IFLNK|", S_IFLNK},
+      {"S_IFIFO|", S_IFIFO}, {"S_IFSOCK|", S_IFSOCK}, {"S_IFCHR|", S_IFCHR},
+      {"S_IFBLK|", S_IFBLK},
+  };
+  return WordOf(kBits, mode & S_IFMT);
 }
 
 // One call: name, arguments, then what came of it.

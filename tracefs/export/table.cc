@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
@@ -91,9 +92,7 @@ template <typename Wanted>
 std::string Names(Wanted wanted) {
   std::string names;
   for (const ExportFormat& format : kFormats) {
-    if (!wanted(format)) continue;
-    if (!names.empty()) names += ", ";
-    names += format.name;
+    if (wanted(format)) AppendWord(format.name, ", ", &names);
   }
   return names;
 }

@@ -2,10 +2,8 @@
 
 #include <sys/sysmacros.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -95,14 +93,6 @@ class Line {
   Line& Octal(uint64_t value) {
     Put('0');
     if (value != 0) at_ = std::to_chars(at_, at_ + 22, value, 8).ptr;
-    return *this;
-  }
-  // `digits` digits with leading zeros.
-  Line& Padded(uint64_t value, int digits) {
-    for (int i = digits; i-- > 0; value /= 10) {
-      at_[i] = static_cast<char>('0' + value % 10);
-    }
-    at_ += digits;
     return *this;
   }
   Line& Word(std::string_view text, std::string_view more = {}) {

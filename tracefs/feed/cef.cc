@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/feed/alarm_lines.h"
 #include "tracefs/feed/feed.h"
 #include "tracefs/feed/feed_parts.h"
@@ -86,16 +87,14 @@ class Cef final : public FeedFormat {
       Put("cs2", alarm.KeyValue(), line);
       Put("cs2Label", alarm.key, line);
     }
-    PutCustom("cs3", "actions", Joined(alarm.actions), line);
+    PutCustom("cs3", "actions", JoinWords(alarm.actions, "; "), line);
     PutCustom("cs4", "cmdline", record.Text(Field::kCmdline), line);
-    std::string ancestors;
-    for (const format::AlarmAncestor& ancestor : alarm.ancestors) {
-      ancestors += (ancestors.empty() ? "" : "; ") + AncestorText(ancestor);
-    }
-    PutCustom("cs5", "ancestors", ancestors, line);
-    PutCustom("cs6", "touched", Joined(alarm.paths), line);
+    PutCustom("cs5", "ancestors",
+              JoinWords(alarm.ancestors, "; ", &AncestorText), line);
+    PutCustom("cs6", "touched", JoinWords(alarm.paths, "; "), line);
     PutCustom("flexString1", "exe", record.Text(Field::kExe), line);
-    PutCustom("flexString2", "notKnown", Joined(alarm.not_known), line);
+    PutCustom("flexString2", "notKnown", JoinWords(alarm.not_known, "; "),
+              line);
     PutHost(*record.trace, line);
   }
   void AppendLoss(const FeedLoss& loss, std::string* line) override {
@@ -170,13 +169,6 @@ class Cef final : public FeedFormat {
   static void PutField(std::string_view key, const FileEvent& event, Field f,
                        std::string* line) {
     if (event.Has(f)) Put(key, event.Get(f), line);
-  }
-  static std::string Joined(const std::vector<std::string_view>& texts) {
-    std::string joined;
-    for (const std::string_view text : texts) {
-      joined += (joined.empty() ? "" : "; ") + std::string(text);
-    }
-    return joined;
   }
   // One of the dictionary's texts that users name, if there is one.
   static void PutCustom(const std::string& key, std::string_view label,

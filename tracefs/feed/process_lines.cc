@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "tracefs/base/join.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
 
@@ -135,14 +136,13 @@ std::string CloneFlagsText(uint64_t flags) {
   for (const CloneFlagName& flag : kCloneFlags) {
     if ((flags & flag.bit) == 0) continue;
     flags &= ~flag.bit;
-    if (!text.empty()) text += '|';
-    text += flag.name;
+    AppendWord(flag.name, "|", &text);
   }
   if (flags != 0) {
     std::array<char, 24> hex{};
-    std::snprintf(hex.data(), hex.size(), "%s0x%llx", text.empty() ? "" : "|",
+    std::snprintf(hex.data(), hex.size(), "0x%llx",
                   static_cast<unsigned long long>(flags));
-    text += hex.data();
+    AppendWord(hex.data(), "|", &text);
   }
   return text.empty() ? "0" : text;
 }

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <memory>
-#include <new>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/event/system_call_names.h"
@@ -40,11 +37,11 @@ std::map<uint32_t, std::string> ReadCallNames(std::string_view table) {
 // What is empty or 0 stays as it is known.
 void Know(TraceContext* trace, uint32_t pid, uint32_t ppid,
           std::string_view comm) {
-  if (pid == 0 || (trace->processes.size() >= KnownProcess::kMost &&
-                   !trace->processes.contains(pid))) {
+  if (pid == 0 || (trace->processes->size() >= KnownProcess::kMost &&
+                   !trace->processes->contains(pid))) {
     return;
   }
-  KnownProcess& known = trace->processes[pid];
+  KnownProcess& known = (*trace->processes)[pid];
   if (ppid != 0) known.ppid = ppid;
   if (!comm.empty()) {
     known.comm = comm.substr(0, sizeof CallerInfo::comm_bytes);
@@ -62,9 +59,9 @@ void Learn(const Message& message, TraceContext* trace) {
     return;
   }
   if (record.child.pid == record.process.pid) return;  // a thread
-  const auto parent = trace->processes.find(record.process.pid);
+  const auto parent = trace->processes->find(record.process.pid);
   const std::string comm =
-      parent != trace->processes.end() ? parent->second.comm : "";
+      parent != trace->processes->end() ? parent->second.comm : "";
   Know(trace, record.child.pid, record.process.pid, comm);
 }
 
@@ -257,6 +254,24 @@ void BlockDecoder::TellChanges(const Message& message) {
   }
 }
 
+void BlockDecoder::TellLoss(const LossRecord& loss) {
+  const auto real = [this](uint64_t ns) {
+    return ns == 0 ? 0 : head_.clock.ToReal(ns);
+  };
+  Report report = MakeReport(ReportKind::kLoss);
+  report.count = loss.count;
+  report.detail = loss.reason;
+  report.begin_ns = real(loss.first_ns);
+  report.end_ns = std::max(report.begin_ns, real(loss.last_ns));
+  const TimeWindow& window = trace_->loss_window;
+  const bool outside =
+      report.begin_ns != 0 &&
+      (report.end_ns < window.from_ns || report.begin_ns >= window.to_ns);
+  if (outside) return;
+  CountLoss(loss, &trace_->stats);
+  trace_->Tell(report);
+}
+
 void BlockDecoder::ReadOtherMessage(const Message& message) {
   ReadStats& stats = trace_->stats;
   // What is malformed is counted, and nobody gets it.
@@ -274,11 +289,7 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
     case MessageId::kLoss: {
       LossRecord loss;
       ReadLoss(message.arguments, &loss);
-      CountLoss(loss, &stats);
-      Report report = MakeReport(ReportKind::kLoss);
-      report.count = loss.count;
-      report.detail = loss.reason;
-      trace_->Tell(report);
+      TellLoss(loss);
       return;
     }
     case MessageId::kChange:

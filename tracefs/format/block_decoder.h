@@ -93,6 +93,7 @@ class BlockDecoder final : public EventResolver {
   static constexpr uint32_t kUndefined = UINT32_MAX;
 
   bool ReadFirstMessage(MessageCursor& in);
+  void TellLoss(const LossRecord& loss);
   void TellChanges(const Message& message);
   void ReadOtherMessage(const Message& message);
   void DefinePath(const Message& message);

@@ -39,16 +39,16 @@ bool BlockDecoder::ForEachAncestor(Event& event, void* context,
     pid = static_cast<uint32_t>(event.Get(Field::kPpid));
   } else {
     const auto self =
-        trace_->processes.find(static_cast<uint32_t>(event.Get(Field::kPid)));
-    if (!event.Has(Field::kPid) || self == trace_->processes.end() ||
+        trace_->processes->find(static_cast<uint32_t>(event.Get(Field::kPid)));
+    if (!event.Has(Field::kPid) || self == trace_->processes->end() ||
         self->second.ppid == 0) {
       return false;
     }
     pid = self->second.ppid;
   }
   for (int depth = 0; depth < kMaxAncestors; ++depth) {
-    const auto found = trace_->processes.find(pid);
-    const bool known = found != trace_->processes.end();
+    const auto found = trace_->processes->find(pid);
+    const bool known = found != trace_->processes->end();
     const std::string_view comm = known ? found->second.comm : "";
     if (!visit(context, pid, comm)) return true;
     if (pid <= 1) return true;

@@ -28,18 +28,6 @@ class PathMemo {
     if (event.parent != 0) return &At(record, event.parent, event.name);
     return event.node != 0 ? &At(record, event.node, {}) : nullptr;
   }
-  // The same of its second path, as of NewPathOf.
-  Value* OfSecond(const Record& record) {
-    const Event& event = record.event;
-    if (record.HasText(Field::kNewPath) || event.new_parent == 0) {
-      return nullptr;
-    }
-    return &At(record, event.new_parent, event.new_name);
-  }
-  // Of a path id of the block of a record.
-  Value& OfPath(const Record& record, uint64_t path_id) {
-    return At(record, path_id, {});
-  }
   // What was remembered is no longer true.
   void Clear() { blocks_ = {}; }
 

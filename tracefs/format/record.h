@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/time_window.h"
 #include "tracefs/event/event.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/alarm.h"
@@ -31,6 +33,7 @@ struct KnownProcess {
   uint32_t ppid = 0;
   std::string comm;
 };
+using KnownProcesses = std::map<uint32_t, KnownProcess>;
 
 // Whose a trace is: numbers of processes are a machine's own, numbers and names
 // of files a mount's. Among traces that are read together, those of one
@@ -48,8 +51,10 @@ struct TraceContext {
   SelfDescription description;
   // What its header says of system calls; by number.
   std::map<uint32_t, std::string> calls;
-  // By pid; who began it, where that was told.
-  std::map<uint32_t, KnownProcess> processes;
+  // By pid; who began it, where that was told. Traces of one machine that are
+  // read together share them.
+  std::shared_ptr<KnownProcesses> processes =
+      std::make_shared<KnownProcesses>();
   ArgumentWidths widths;  // of this version and of the description
   ReadStats stats;
   ReportSink report;  // may be empty
@@ -77,6 +82,8 @@ struct TraceContext {
   // Blocks all of whose operations began before (since the epoch) are passed
   // over.
   uint64_t from_real_ns = 0;
+  // Losses that lie outside (since the epoch) are neither counted nor told.
+  TimeWindow loss_window;
 
   // Whether a message is an operation that is to be decoded.
   bool Wants(uint16_t msg_id) const {

@@ -109,7 +109,7 @@ void ReadStats::AddBlocks(const ReadStats& other) {
         &ReadStats::bad_definitions, &ReadStats::aggregates, &ReadStats::states,
         &ReadStats::files, &ReadStats::index_pieces, &ReadStats::changes,
         &ReadStats::alarms, &ReadStats::process_records,
-        &ReadStats::lost_events}) {
+        &ReadStats::lost_events, &ReadStats::timeless_events}) {
     this->*n += other.*n;
   }
   opaque |= other.opaque;

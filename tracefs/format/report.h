@@ -46,6 +46,9 @@ struct Report {
   uint64_t number = 0;
   uint64_t count = 0;
   std::string_view detail{};  // why, or the name of what is unknown
+  // kLoss: from when to when, since the epoch; 0: the trace does not say.
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
 
   // One line without a full stop, in words a user understands.
   std::string Text() const;
@@ -81,6 +84,8 @@ struct ReadStats {
   uint64_t process_records = 0;   // PROCESS_… messages
   uint64_t lost_events = 0;       // by the tracer's own account (LOSS)
   uint64_t unordered_events = 0;  // listed after a later one
+  // Operations without a time, which are in no window that was asked for.
+  uint64_t timeless_events = 0;
   // For a rotated trace: the part that the input begins with, and the one after
   // that it ends with, if it ends with a whole part; else 0.
   uint64_t first_part = 0;

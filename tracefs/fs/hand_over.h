@@ -95,7 +95,7 @@ constexpr bool CanBeTried(Op op) {
 template <Op kOp, typename T>
 bool IsToDisk(const T& argument) {
   if constexpr (kOp == Op::write_ && std::is_same_v<T, fuse_file_info*>) {
-    return HandleOf(argument).writes_to_disk();
+    return HandleOf(argument).writes_to_disk(argument->flags);
   } else {
     return false;
   }

@@ -107,7 +107,10 @@ struct Handle {
   const int flags;
   // Each read, or write, waits for the disk.
   bool reads_from_disk() const { return (flags & O_DIRECT) != 0; }
-  bool writes_to_disk() const { return (flags & (O_DIRECT | O_DSYNC)) != 0; }
+  // `flags_now`: of that write.
+  bool writes_to_disk(int flags_now) const {
+    return (flags & O_DIRECT) != 0 || ((flags | flags_now) & O_DSYNC) != 0;
+  }
   // The file could only be opened for appending (chattr +a): O_APPEND is set
   // on `fd` itself.
   bool append_only = false;

@@ -46,6 +46,29 @@ std::string ChangedPath(FileSystem& fs, const Arguments&... arguments) {
   return std::string(PathOf(fs, node, "", buffer));
 }
 
+// Waits for the end of the hold that `place` is of, and of all others that its
+// caller is held by when that is over. 0, EPERM or EINTR.
+template <Op kOp>
+int WaitForAll(fuse_req_t req, std::shared_ptr<HoldLot::Place> place,
+               const std::string& path) {
+  FileSystem& fs = FileSystem::Of(req);
+  for (;;) {
+    if (const int error = place->Wait(); error != 0) return error;
+    place.reset();
+    HoldLot::Waiter who;
+    const std::shared_ptr<HoldLot::Hold> hold = fs.HoldOf(req, kOp, &who);
+    if (hold == nullptr) return 0;
+    who.path = path;
+    if (!HoldLot::Refuses(*hold)) {
+      place = fs.holds().Enter(hold, std::move(who));
+      if (place != nullptr) continue;
+      return HoldLot::Fails(*hold) ? EPERM : 0;
+    }
+    fs.holds().NoteRefused(hold);
+    return EPERM;
+  }
+}
+
 // Makes a change wait, or refuses it, if its caller is held. False: it is not.
 template <Op kOp, typename Handler, typename... Arguments>
 bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
@@ -63,13 +86,14 @@ bool IsHeld(fuse_req_t req, Handler handler, Arguments... arguments) {
   }
   if constexpr (ChangesFiles(kOp))
     who.path = ChangedPath<kOp>(fs, arguments...);
-  const std::shared_ptr<HoldLot::Place> place =
+  std::string path = who.path;
+  std::shared_ptr<HoldLot::Place> place =
       fs.holds().Enter(hold, std::move(who));
   if (place != nullptr &&
       op.HandOver(
-          [req, handler, place,
+          [req, handler, place, path = std::move(path),
            kept = std::make_tuple(Keep(arguments)...)]() mutable {
-            const int error = place->Wait();
+            const int error = WaitForAll<kOp>(req, std::move(place), path);
             std::apply(
                 [&](auto&... a) {
                   if (error == 0) return handler(req, a.get()...);

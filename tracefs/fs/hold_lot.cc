@@ -66,15 +66,24 @@ int HoldLot::Place::Wait() {
 uint64_t HoldLot::Begin(HoldWish wish, uint64_t now_ns) {
   const std::lock_guard lock(mu_);
   const uint64_t until_ns = now_ns + wish.duration_ns;
+  size_t alike = 0;
+  size_t of_user = 0;
   for (const std::shared_ptr<Hold>& hold : holds_) {
-    if (hold->wish.pid != wish.pid ||
-        (wish.pid == 0 && hold->wish.uid != wish.uid)) {
+    const HoldWish& other = hold->wish;
+    if ((other.pid == 0) != (wish.pid == 0)) continue;
+    ++alike;
+    of_user += other.uid == wish.uid ? 1 : 0;
+    // Another rule's hold ends when that rule, or its tracer, says so.
+    if (other.tracer != wish.tracer || other.rule != wish.rule ||
+        other.pid != wish.pid || (wish.pid == 0 && other.uid != wish.uid)) {
       continue;
     }
     hold->until_ns.store(std::max(hold->until_ns.load(), until_ns));
     return hold->number;
   }
-  if (holds_.size() >= kMostHolds) return 0;
+  if (alike >= kMostHolds) return 0;
+  // Of root's there is nothing to fall back on.
+  if (wish.pid != 0 && wish.uid != 0 && of_user >= kMostOfUser) return 0;
   const auto hold = std::make_shared<Hold>();
   hold->number = ++last_number_;
   hold->wish = std::move(wish);

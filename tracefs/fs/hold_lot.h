@@ -43,7 +43,8 @@ enum class HoldEnd : uint8_t { kGoOn, kFail };
 
 class HoldLot {
  public:
-  static constexpr size_t kMostHolds = 64;
+  static constexpr size_t kMostHolds = 64;   // of processes; and of users
+  static constexpr size_t kMostOfUser = 16;  // of processes of one user
   static constexpr size_t kMostWaiting = 32;
   static constexpr size_t kMostDepth = 64;  // of processes below one
 
@@ -92,8 +93,9 @@ class HoldLot {
   // Whether anybody is held.
   bool any() const { return any_.load(std::memory_order_relaxed); }
 
-  // Begins one, or makes one of the same process or user last longer; its
-  // number. 0: there are too many. `now_ns`: monotonic.
+  // Begins one, or makes the one that the same rule has of that process or user
+  // last longer; its number. 0: there are too many, in all or of processes of
+  // that user. `now_ns`: monotonic.
   uint64_t Begin(HoldWish wish, uint64_t now_ns);
   // Null: this caller is not held. `parent_of` a process; 0: not known.
   std::shared_ptr<Hold> Meet(

@@ -124,23 +124,39 @@ size_t Appended(int fd, const iovec& iov) {
   return done;
 }
 
-// What was appended is not appended again for the same request.
-ssize_t WriteOnce(int fd, const iovec& iov, off_t offset, bool append) {
+// What this write has to wait for and its descriptor does not ask for, as flags
+// of pwritev2(2): the kernel tells it in the flags of the file (RWF_DSYNC,
+// RWF_SYNC, a mount remounted with sync; linux/fs/fuse/file.c,
+// fuse_write_flags).
+int SyncOf(const Handle& handle, const fuse_file_info& fi) {
+  constexpr int kAttributesToo = O_SYNC & ~O_DSYNC;
+  const int more = fi.flags & ~handle.flags;
+  if ((more & kAttributesToo) != 0) return RWF_SYNC;
+  return (more & O_DSYNC) != 0 ? RWF_DSYNC : 0;
+}
+
+// `flags`: of pwritev2(2). What was appended is not appended again for the same
+// request.
+ssize_t WriteOnce(int fd, const iovec& iov, off_t offset, int flags) {
+  const bool append = (flags & RWF_APPEND) != 0;
   const int64_t result = survive::Once([&](bool again) -> int64_t {
     iovec left = iov;
     if (append && again) {
       const size_t there = Appended(fd, iov);
       left.iov_base = static_cast<char*>(iov.iov_base) + there;
       left.iov_len -= there;
-      if (left.iov_len == 0) return static_cast<int64_t>(there);
+      if (left.iov_len == 0) {
+        const bool synced = flags == RWF_APPEND || ::fsync(fd) == 0;
+        return synced ? static_cast<int64_t>(there) : -errno;
+      }
     }
     struct stat st;
     if (append && left.iov_len == iov.iov_len &&
         survive::Area::OfThread() != nullptr && ::fstat(fd, &st) == 0) {
       survive::NoteBefore(static_cast<uint64_t>(st.st_size) + 1);
     }
-    const ssize_t n = append
-                          ? ::pwritev2(fd, &left, 1, offset, RWF_APPEND)
+    const ssize_t n = flags != 0
+                          ? ::pwritev2(fd, &left, 1, offset, flags)
                           : ::pwrite(fd, left.iov_base, left.iov_len, offset);
     const size_t before = iov.iov_len - left.iov_len;
     if (n < 0) return before != 0 ? static_cast<int64_t>(before) : -errno;
@@ -298,7 +314,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kMapped, fi->writepage != 0 ? 1 : 0);
   op.Data(Bytes(data, size));
-  if (handle.writes_to_disk()) op.ToDisk();
+  if (handle.writes_to_disk(fi->flags)) op.ToDisk();
   op.InferCaller(handle);
   op.Begin();
   op.ChangesFile(handle.inode.number());
@@ -336,7 +352,8 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
         lock = std::shared_lock(order->stores());
       }
       fd = handle.FdFor(op.fs(), fi->flags);
-      n = WriteOnce(fd, iov, offset, append);
+      n = WriteOnce(fd, iov, offset,
+                    SyncOf(handle, *fi) | (append ? RWF_APPEND : 0));
       // Asked again: the first page may have been read meanwhile.
       if (PageOrder* const order = handle.inode.page_order();
           order != nullptr && n > 0) {

@@ -26,6 +26,25 @@ bool IsOpenedToWrite(int flags) {
   return (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
 
+// Whether the file may be a program that runs. The kernel knows which files do
+// at the mount, and lets nobody open them for writing; but an open for reading
+// that truncates it refuses only when we have answered. Below nothing runs, so
+// we would truncate. Of a program's loader, which may be changed while it is
+// used, execve(2) opens the same way: it stays whole, too.
+bool MayRun(FileSystem& fs, const Inode& inode) {
+  bool found = false;
+  fs.handles().ForEach([&](const Handle& handle) {
+    found |= &handle.inode == &inode && (handle.flags & kFmodeExec) != 0;
+  });
+  return found;
+}
+
+// Truncates, and is no writer in the kernel's eyes.
+bool TruncatesAsReader(int flags) {
+  const int access = flags & O_ACCMODE;
+  return (flags & O_TRUNC) != 0 && access != O_WRONLY && access != O_RDWR;
+}
+
 // What an open has come to so far.
 struct Opened {
   UniqueFd fd;
@@ -98,6 +117,9 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   // Whether a reader needs a descriptor depends on what the kernel will do with
   // the file; what it will do for a writer depends on the descriptor.
   const bool writes = IsOpenedToWrite(fi->flags);
+  if (TruncatesAsReader(fi->flags) && MayRun(fs, inode)) {
+    return op.ReplyError(ETXTBSY);
+  }
   if (!writes) file.mode = fs.ChooseIoMode(inode, {}, fi, &file.claim);
   // A failed open must leave nothing behind when the kernel learns of it.
   const auto fail = [&](int error) {

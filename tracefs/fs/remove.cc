@@ -139,9 +139,14 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   op.ReplyError(error);
 }
 
-// An exchange that was made looks like one that was not, but for which file has
-// which name. False if it was made for this request before.
-bool IsFirstExchange(Named& name) {
+// One that leaves a file under the old name, too, where it was made looks as if
+// it was not, but for which file that is: the other one, or a whiteout.
+bool LeavesAName(unsigned flags) {
+  return (flags & (RENAME_EXCHANGE | RENAME_WHITEOUT)) != 0;
+}
+
+// Of such a one: false if it was made for this request before.
+bool IsFirstRename(Named& name) {
   if (survive::MayBeMade() && survive::NotedBefore() != 0) {
     return survive::NotedBefore() == name.Number();
   }
@@ -206,7 +211,7 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   }
   if (error == 0) {
     error = op.Once([&] {
-      return flags == RENAME_EXCHANGE && !IsFirstExchange(moved)
+      return LeavesAName(flags) && !IsFirstRename(moved)
                  ? 0
                  : WithCallersRights(op, touched, change);
     });

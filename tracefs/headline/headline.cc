@@ -93,6 +93,12 @@ std::string LossesText(std::span<const format::TraceContext* const> traces) {
   return text;
 }
 
+std::string NothingText(const HeadlineFacts& facts) {
+  if (facts.narrowed_by.empty()) return "No file operation was recorded here.";
+  return "No file operation is left by " + facts.narrowed_by +
+         "; without, more may be told.";
+}
+
 }  // namespace
 
 std::string CoveredText(uint64_t covered_ns, uint64_t elapsed_ns) {
@@ -163,7 +169,7 @@ std::string Headline::TimeText(const HeadlineFacts& facts, bool several) const {
   const uint64_t elapsed_ns = ElapsedNs(facts);
   const bool whole = facts.elapsed_ns || (processes_told_ && !several);
   if (elapsed_ns == 0) {
-    return count_ == 0 ? "No file operation was recorded here."
+    return count_ == 0 ? NothingText(facts)
                        : CountText(count_, "file operation was",
                                    "file operations were") +
                              " recorded, without times.";
@@ -172,7 +178,11 @@ std::string Headline::TimeText(const HeadlineFacts& facts, bool several) const {
       SpanText(elapsed_ns) + (whole ? " elapsed"
                                     : " from the first operation to the "
                                       "end of the last");
-  if (count_ == 0) return text + "; no file operation was recorded here.";
+  if (count_ == 0) {
+    return text + (facts.narrowed_by.empty()
+                       ? "; no file operation was recorded here."
+                       : ". " + NothingText(facts));
+  }
   const uint64_t covered_ns = std::min(covered_.ns(), elapsed_ns);
   return text + ", " + CoveredText(covered_ns, elapsed_ns) + " of it in " +
          operations + ".";

@@ -43,6 +43,8 @@ struct HeadlineFacts {
   std::optional<uint64_t> elapsed_ns = std::nullopt;
   // As they are to stand in commands; printed escaped and quoted.
   std::vector<std::string> traces = {};
+  // What leaves operations out: "--filter"; empty: nothing does.
+  std::string narrowed_by = {};
 };
 
 // Used by one thread.

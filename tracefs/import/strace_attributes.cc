@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/import/strace_pass.h"

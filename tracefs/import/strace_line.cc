@@ -11,6 +11,7 @@
 #include <charconv>
 #include <map>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
 
@@ -170,11 +171,7 @@ void Unescape(std::string_view text, std::string* out) {
   }
 }
 
-struct FlagName {
-  std::string_view name;
-  uint64_t value;
-};
-constexpr FlagName kFlags[] = {
+constexpr Choice<uint64_t> kFlags[] = {
     {"O_RDONLY", O_RDONLY},
     {"O_WRONLY", O_WRONLY},
     {"O_RDWR", O_RDWR},
@@ -424,7 +421,8 @@ uint64_t DecodeFlags(std::string_view token) {
     std::string_view word = token.substr(0, end);
     token.remove_prefix(std::min(end + 1, token.size()));
     word = word.substr(0, std::min(word.find(' '), word.size()));
-    const auto* const known = std::ranges::find(kFlags, word, &FlagName::name);
+    const auto* const known =
+        std::ranges::find(kFlags, word, &Choice<uint64_t>::word);
     if (known != std::end(kFlags)) {
       flags |= known->value;
     } else if (const auto number = DecodeNumber(word)) {

@@ -27,6 +27,7 @@
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/state_folder.h"
+#include "tracefs/keep/kept_mark.h"
 #include "tracefs/keep/kept_source.h"
 
 namespace tracefs::keep {
@@ -51,15 +52,17 @@ bool HasHoles(int fd, uint64_t begin, uint64_t end) {
   return !data || data->begin != begin || data->end != end;
 }
 
-// None where it cannot be listed.
-std::vector<std::string> NamesIn(int dir) {
+// Those that a mount has made. None where it cannot be listed.
+std::vector<std::string> NamesIn(int dir, bool (*is_ours)(std::string_view)) {
   Result<std::vector<std::string>> names = NamesInFolder(dir);
-  return names.ok() ? *std::move(names) : std::vector<std::string>();
+  if (!names.ok()) return {};
+  std::erase_if(*names, [&](const auto& name) { return !is_ours(name); });
+  return *std::move(names);
 }
 
 uint64_t RoomOf(int dir) {
   uint64_t bytes = 0;
-  for (const std::string& name : NamesIn(dir)) {
+  for (const std::string& name : NamesIn(dir, IsObjectName)) {
     struct stat st;
     if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
       bytes += static_cast<uint64_t>(st.st_size);
@@ -108,6 +111,7 @@ Result<std::unique_ptr<KeptFolder>> KeptFolder::Make(const Options& options) {
                            "it; name a folder beside it");
   }
   parent = EncloseFolder(std::move(parent));
+  if (Status s = TakeAsKept(parent.get(), what); !s.ok()) return s;
   if (::mkdirat(parent.get(), options.name.c_str(), 0700) != 0) {
     return Status::System(errno, what + "/" + options.name);
   }
@@ -133,7 +137,7 @@ KeptFolder::KeptFolder(UniqueFd parent, UniqueFd folder, std::string path,
 // What earlier traces have there counts, too, and goes first.
 void KeptFolder::FindOlder(const std::string& own) {
   std::multimap<uint64_t, Older> by_time;
-  for (const std::string& name : NamesIn(parent_.get())) {
+  for (const std::string& name : NamesIn(parent_.get(), IsTraceName)) {
     struct stat st;
     if (name == own || by_time.size() >= kMostOlder ||
         ::fstatat(parent_.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -405,7 +409,7 @@ bool KeptFolder::RemoveOlder() {
   totals_.held -= std::min(totals_.held, older.bytes);
   // Of a mount that still runs: its own budget holds for it.
   if (!dir || ::flock(dir.get(), LOCK_EX | LOCK_NB) != 0) return true;
-  for (const std::string& name : NamesIn(dir.get())) {
+  for (const std::string& name : NamesIn(dir.get(), IsObjectName)) {
     ::unlinkat(dir.get(), name.c_str(), 0);
   }
   ::unlinkat(parent_.get(), older.name.c_str(), AT_REMOVEDIR);

@@ -1,6 +1,7 @@
 // KeptFolder: where a mount puts what operations are about to destroy.
 //
-//   FOLDER          private (0700), of one user; may serve several traces
+//   FOLDER          private (0700), of one user, with a mark (kept_mark.h) and
+//                   nothing that is not a mount's; may serve several traces
 //   FOLDER/NAME     one trace's, NAME being made of its serial number
 //   FOLDER/NAME/N   an object: a clone (reflink) of one file, or the copies of
 //                   many parts, one after the other
@@ -46,7 +47,8 @@ class KeptFolder {
   };
 
   // Makes FOLDER, if it is not there, and in it NAME, which nobody had.
-  // kInvalid where others own it or may look into it, or it lies in `source`.
+  // kInvalid where others own it or may look into it, it lies in `source`, or
+  // something is in it that no mount has made.
   static Result<std::unique_ptr<KeptFolder>> Make(const Options& options);
 
   // Keeps the bytes [begin, end) of `fd`, which is open for reading and is

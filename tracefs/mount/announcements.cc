@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/daemon/user_mount.h"
@@ -12,14 +13,9 @@ namespace tracefs {
 std::string TellWhatIsLost(const MountOptions& options) {
   const std::vector<std::string> lost = LostWithoutRoot(options.fuse_options);
   if (lost.empty()) return "";
-  std::string text;
   std::cerr << "tracefs-mount: mounted without root's privileges:\n";
-  for (const std::string& one : lost) {
-    std::cerr << "  - " << one << '\n';
-    if (!text.empty()) text += "; ";
-    text += one;
-  }
-  return text;
+  for (const std::string& one : lost) std::cerr << "  - " << one << '\n';
+  return JoinWords(lost, "; ");
 }
 
 void TellWhereTheShellStands(const std::string& here,
@@ -39,8 +35,7 @@ std::string TellEnd(const char* reason, const std::vector<TracerStats>& last) {
             " written" + (lost.empty() ? "" : ", " + lost);
     if (!lost.empty()) {
       Notify(NoticeId::kLost, TracerText(tracer) + " has ended with " + lost);
-      if (!losses.empty()) losses += "; ";
-      losses += TracerText(tracer) + ": " + lost;
+      AppendWord(TracerText(tracer) + ": " + lost, "; ", &losses);
     }
   }
   Notify(NoticeId::kEnded, text);

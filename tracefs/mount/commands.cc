@@ -107,9 +107,6 @@ ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
   const auto act = [&] { return (mount_.tracers.*kDo)(*id); };
   const Status done = Steer(request.command, *id, act);
   if (done.ok()) {
-    if (mount_.holds != nullptr && request.command != "start") {
-      mount_.holds->EndOf(*id);
-    }
     Notify(NoticeId::kTracers,
            "tracer " + std::to_string(*id) + ": " + request.command +
                ", by tracefs-ctl" +

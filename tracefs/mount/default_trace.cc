@@ -3,10 +3,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 
 #include "tracefs/base/absolute_path.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/state_folder.h"
 #include "tracefs/base/string_literal.h"
 
@@ -29,21 +29,11 @@ std::string PlainName(std::string_view path) {
   return name.empty() ? "root" : name;
 }
 
-std::string DateText() {
-  const time_t now = ::time(nullptr);
-  tm utc;
-  std::array<char, 32> date{};
-  if (::gmtime_r(&now, &utc) == nullptr ||
-      std::strftime(date.data(), date.size(), "-%Y%m%dT%H%M%SZ", &utc) == 0) {
-    return {};
-  }
-  return date.data();
-}
-
 }  // namespace
 
 std::string DatedTraceIn(const std::string& folder, std::string_view of) {
-  const std::string stem = folder + '/' + PlainName(of) + DateText();
+  const std::string stem = folder + '/' + PlainName(of) +
+                           UtcText(::time(nullptr), "-%Y%m%dT%H%M%SZ");
   std::string name = stem + ".trace";
   std::error_code error;
   for (int i = 2; std::filesystem::exists(name, error); ++i) {

@@ -9,14 +9,28 @@
 
 namespace tracefs {
 
-DescriptorBudget RaiseLimits() {
-  // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
+namespace {
+
+// As far as this process may: beyond the hard limit with CAP_SYS_RESOURCE only.
+void Raise(__rlimit_resource resource) {
   const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
   rlimit limit;
-  if (::setrlimit(RLIMIT_FSIZE, &unlimited) != 0 &&
-      ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;  // that needs CAP_SYS_RESOURCE
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+  if (::setrlimit(resource, &unlimited) != 0 &&
+      ::getrlimit(resource, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(resource, &limit);
+  }
+}
+
+}  // namespace
+
+DescriptorBudget RaiseLimits() {
+  // The caller's own limit of that was checked by the kernel.
+  Raise(RLIMIT_FSIZE);
+  // They are of whoever started this, for what he runs: a mount lives longer,
+  // and needs more the more others use it.
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU}) {
+    Raise(resource);
   }
   DescriptorBudget budget;
   const uint64_t descriptors = RaiseDescriptorLimit();

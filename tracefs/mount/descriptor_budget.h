@@ -14,11 +14,11 @@ struct DescriptorBudget {
   int open_files_for_root = 16;
 };
 
-// Raises the soft limits of this process, of descriptors and of the size of
-// files, as far as they go, and shares out the descriptors: half for inodes
-// (and a quarter of that beyond, InodeTable), an eighth, which is kept for what
-// a request opens for a moment and for the daemon itself, and the rest for open
-// files. The hard limit is the operator's wish.
+// Raises the soft limits of this process as far as they go, of descriptors, the
+// size of files, memory and processor time, and shares out the descriptors:
+// half for inodes (and a quarter of that beyond, InodeTable), an eighth, which
+// is kept for what a request opens for a moment and for the daemon itself, and
+// the rest for open files. The hard limit is the operator's wish.
 DescriptorBudget RaiseLimits();
 
 }  // namespace tracefs

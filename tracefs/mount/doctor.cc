@@ -11,6 +11,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -19,16 +20,13 @@ namespace {
 
 constexpr char kHeading[] = "# Written by tracefs-mount --doctor --fix\n";
 
-const char* StateName(Finding::State state) {
-  switch (state) {
-    case Finding::State::kOk:
-      return "ok       ";
-    case Finding::State::kLimited:
-      return "limited  ";
-    case Finding::State::kMissing:
-      return "missing  ";
-  }
-  return "";
+std::string_view StateName(Finding::State state) {
+  static constexpr Choice<Finding::State> kNames[] = {
+      {"ok       ", Finding::State::kOk},
+      {"limited  ", Finding::State::kLimited},
+      {"missing  ", Finding::State::kMissing},
+  };
+  return WordOf(kNames, state);
 }
 
 // `label` and, indented beside it, `text` in lines of at most 79 columns.

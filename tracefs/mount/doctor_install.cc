@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/mount/doctor.h"
 
@@ -17,7 +18,7 @@ Finding CheckHelpers(const Machine& machine) {
   std::string missing;
   for (const char* name : {"mount.fuse.tracefs", "umount.fuse.tracefs"}) {
     if (machine.Has(std::string("/sbin/") + name)) continue;
-    missing += (missing.empty() ? "" : " and ") + std::string(name);
+    AppendWord(name, " and ", &missing);
   }
   f.found = missing.empty() ? "in /sbin" : "no " + missing + " in /sbin";
   if (missing.empty()) return f;

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/base/mount_table.h"
 #include "tracefs/base/version.h"
@@ -55,9 +56,9 @@ std::string Disks() {
     const uint64_t sectors =
         std::strtoull(FirstLine(entry.path() / "size").c_str(), nullptr, 10);
     if (sectors == 0) continue;
-    if (!disks.empty()) disks += '\n';
-    disks += name + ' ' + std::to_string(sectors * 512) + ' ' +
-             FirstLine(entry.path() / "device/model");
+    AppendWord(name + ' ' + std::to_string(sectors * 512) + ' ' +
+                   FirstLine(entry.path() / "device/model"),
+               "\n", &disks);
   }
   return disks;
 }
@@ -140,8 +141,7 @@ std::string OwnCommandLine() {
   std::ifstream in("/proc/self/cmdline");
   std::string line;
   for (std::string word; std::getline(in, word, '\0');) {
-    if (!line.empty()) line += ' ';
-    line += ShellWord(word);
+    AppendWord(ShellWord(word), " ", &line);
   }
   return line;
 }

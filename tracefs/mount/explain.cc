@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/mount/kernel_promises.h"
 #include "tracefs/mount/options.h"
@@ -90,11 +91,10 @@ std::string WaitFigures(const WaitRules& waits) {
   std::string text;
   waits.ForEach([&](std::string_view name, const WaitRule& rule) {
     if (rule.waited_here() + rule.handed_over() == 0) return;
-    if (!text.empty()) text += "; ";
-    text += std::string(name) + " " + DurationText(rule.longest_ns()) +
-            " at most, " + std::to_string(rule.waited_here()) +
-            " waited in a queue, " + std::to_string(rule.handed_over()) +
-            " in threads";
+    AppendWord(name, "; ", &text);
+    text += " " + DurationText(rule.longest_ns()) + " at most, " +
+            std::to_string(rule.waited_here()) + " waited in a queue, " +
+            std::to_string(rule.handed_over()) + " in threads";
     if (rule.changes() != 0) {
       text += " since " + std::to_string(rule.changes()) + " changes";
     }

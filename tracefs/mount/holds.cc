@@ -45,8 +45,14 @@ Result<std::string> Holds::Begin(uint32_t tracer, const Rule& rule,
                    .comm = pid == alarm.pid ? alarm.command : "",
                    .duration_ns = action.duration_ns,
                    .fails = action.fails};
-  const std::string whom = WhomText(wish);
-  const uint64_t number = lot_.Begin(std::move(wish), MonotonicNs());
+  std::string whom = WhomText(wish);
+  uint64_t number = lot_.Begin(wish, MonotonicNs());
+  if (number == 0 && wish.pid != 0 && wish.uid != 0) {
+    // Who starts more and more processes would leave the last of them free.
+    wish.pid = 0;
+    whom = WhomText(wish) + ", too many of whose processes are held already";
+    number = lot_.Begin(wish, MonotonicNs());
+  }
   if (number == 0) {
     return Status::Invalid("not done: " + std::to_string(HoldLot::kMostHolds) +
                            " are held already");

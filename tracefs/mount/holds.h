@@ -30,8 +30,7 @@ class Holds final : public HoldService {
   Status Refuse(uint64_t number);
   // An undo is at work as this process.
   void Spare(uint32_t pid);
-  // Those of a tracer that was stopped or removed go on.
-  void EndOf(uint32_t tracer);
+  void EndOf(uint32_t tracer) override;
   std::vector<HoldLot::Held> All() const { return lot_.All(); }
 
  private:

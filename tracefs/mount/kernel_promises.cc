@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/kernel_version.h"
 
 namespace tracefs {
@@ -48,8 +49,7 @@ std::string KernelLacks(const std::string& release) {
   std::string text;
   for (const Promise& promise : kPromises) {
     if (IsKernelAtLeast(release, promise.major, promise.minor)) continue;
-    if (!text.empty()) text += "; ";
-    text += promise.lacking;
+    AppendWord(promise.lacking, "; ", &text);
   }
   return text;
 }

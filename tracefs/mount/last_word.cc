@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/writer_lock.h"
@@ -29,15 +30,7 @@ std::string NameOf(const std::string& mount_point) {
   return name.data();
 }
 
-std::string Now() {
-  const time_t now = ::time(nullptr);
-  tm utc{};
-  ::gmtime_r(&now, &utc);
-  std::array<char, 32> text;
-  const size_t size =
-      ::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%SZ", &utc);
-  return std::string(text.data(), size);
-}
+std::string Now() { return UtcText(::time(nullptr), "%Y-%m-%d %H:%M:%SZ"); }
 
 }  // namespace
 

@@ -27,128 +27,100 @@ std::string TracerLabels(uint32_t id, std::string_view name) {
          MetricLabel("tracer_name", name);
 }
 
+// Each family, and what it is called here.
+#define TRACEFS_FAMILIES(X)                                                   \
+  X(kBuild, "tracefs_build", "info", "", "The version that runs.")            \
+  X(kCpu, "process_cpu_seconds", "counter", "seconds",                        \
+    "Processor time of the daemon.")                                          \
+  X(kRunning, "tracefs_tracer_running", "gauge", "",                          \
+    "1: the tracer runs; 0: it was stopped.")                                 \
+  X(kSeen, "tracefs_tracer_seen", "counter", "",                              \
+    "Operations that the tracer's filter was asked about.")                   \
+  X(kMatched, "tracefs_tracer_matched", "counter", "",                        \
+    "Operations that the filter keeps.")                                      \
+  X(kEncoded, "tracefs_tracer_encoded", "counter", "", "Messages made.")      \
+  X(kCounted, "tracefs_tracer_counted", "counter", "",                        \
+    "Operations counted by aggregate drivers.")                               \
+  X(kWritten, "tracefs_tracer_written", "counter", "",                        \
+    "Messages in blocks that the output has taken.")                          \
+  X(kLost, "tracefs_tracer_lost", "counter", "",                              \
+    "Operations that were not kept.")                                         \
+  X(kBlocks, "tracefs_tracer_blocks", "counter", "",                          \
+    "Blocks that the output has taken.")                                      \
+  X(kOperations, "tracefs_tracer_operations", "counter", "",                  \
+    "Operations written, by kind.")                                           \
+  X(kFilterSamples, "tracefs_filter_samples", "counter", "",                  \
+    "Decisions of the filter that were timed.")                               \
+  X(kFilterSeconds, "tracefs_filter_sampled_seconds", "counter", "seconds",   \
+    "Time of those decisions.")                                               \
+  X(kEncodeSamples, "tracefs_assembly_samples", "counter", "",                \
+    "Operations whose encoding or counting was timed.")                       \
+  X(kEncodeSeconds, "tracefs_assembly_sampled_seconds", "counter", "seconds", \
+    "Time of those.")                                                         \
+  X(kOutputUp, "tracefs_output_up", "gauge", "",                              \
+    "1: the output has never failed; 0: it has.")                             \
+  X(kStageBlocks, "tracefs_stage_blocks", "counter", "",                      \
+    "Blocks given to a stage of the output chain.")                           \
+  X(kStageBytes, "tracefs_stage_bytes", "counter", "bytes",                   \
+    "Bytes given to a stage of the output chain.")                            \
+  X(kStageRefused, "tracefs_stage_refused", "counter", "",                    \
+    "Blocks that the stage refused.")                                         \
+  X(kStageSeconds, "tracefs_stage_seconds", "counter", "seconds",             \
+    "Time spent in the stage alone.")                                         \
+  X(kQueueBlocks, "tracefs_stage_queue_blocks", "gauge", "",                  \
+    "Blocks that wait in the stage.")                                         \
+  X(kQueueBytes, "tracefs_stage_queue_bytes", "gauge", "bytes",               \
+    "Bytes that wait in the stage.")                                          \
+  X(kQueueLimit, "tracefs_stage_queue_limit_bytes", "gauge", "bytes",         \
+    "How many may wait; 0: not bounded by bytes.")                            \
+  X(kAggOperations, "tracefs_aggregate_operations", "counter", "",            \
+    "Operations counted, by key.")                                            \
+  X(kAggMissed, "tracefs_aggregate_missed_operations", "gauge", "",           \
+    "At most so many more belong to the key, counted as other.")              \
+  X(kAggErrors, "tracefs_aggregate_errors", "counter", "",                    \
+    "Of the operations, those that failed.")                                  \
+  X(kAggBytes, "tracefs_aggregate_transferred_bytes", "counter", "bytes",     \
+    "Bytes read, written and copied.")                                        \
+  X(kAggLatency, "tracefs_aggregate_latency_seconds", "histogram", "seconds", \
+    "From an operation's begin to its answer.")                               \
+  X(kAggSize, "tracefs_aggregate_size_bytes", "histogram", "bytes",           \
+    "Bytes of single reads, writes and copies.")                              \
+  X(kRuleMatched, "tracefs_rule_matched", "counter", "",                      \
+    "Operations that the rule has counted.")                                  \
+  X(kRuleMissed, "tracefs_rule_missed", "counter", "",                        \
+    "Operations that came too fast for the rules of the tracer.")             \
+  X(kRuleAlarms, "tracefs_rule_alarms", "counter", "",                        \
+    "How often the rule has fired.")                                          \
+  X(kRuleInAlarm, "tracefs_rule_in_alarm", "gauge", "",                       \
+    "1: the rule holds, or did a moment ago.")                                \
+  X(kClock, "tracefs_clock_seconds", "gauge", "seconds",                      \
+    "What the host's clock says, since 1970.")                                \
+  X(kConfigVersion, "tracefs_config_version", "gauge", "",                    \
+    "Of the signed config that is traced by.")                                \
+  X(kConfigRefused, "tracefs_config_refused", "counter", "",                  \
+    "Signed configs that were not taken.")                                    \
+  X(kSuccessions, "tracefs_successions", "counter", "",                       \
+    "Daemons that took the place of one that was killed.")                    \
+  X(kGap, "tracefs_succession_longest_seconds", "gauge", "seconds",           \
+    "The longest time from such a death until another served.")               \
+  X(kUntraced, "tracefs_untraced", "gauge", "",                               \
+    "1: daemons crashed again and again, and the traces have ended.")         \
+  X(kRequestsRefused, "tracefs_requests_refused", "counter", "",              \
+    "Requests that got an error because daemons crashed at them.")
+
 // Indexes of kFamilies.
 enum Id : size_t {
-  kBuild,
-  kCpu,
-  kRunning,
-  kSeen,
-  kMatched,
-  kEncoded,
-  kCounted,
-  kWritten,
-  kLost,
-  kBlocks,
-  kOperations,
-  kFilterSamples,
-  kFilterSeconds,
-  kEncodeSamples,
-  kEncodeSeconds,
-  kOutputUp,
-  kStageBlocks,
-  kStageBytes,
-  kStageRefused,
-  kStageSeconds,
-  kQueueBlocks,
-  kQueueBytes,
-  kQueueLimit,
-  kAggOperations,
-  kAggMissed,
-  kAggErrors,
-  kAggBytes,
-  kAggLatency,
-  kAggSize,
-  kRuleMatched,
-  kRuleMissed,
-  kRuleAlarms,
-  kRuleInAlarm,
-  kClock,
-  kConfigVersion,
-  kConfigRefused,
-  kSuccessions,
-  kGap,
-  kUntraced,
-  kRequestsRefused,
-  kHelpers,  // three
+#define TRACEFS_FAMILY_ID(id, ...) id,
+  TRACEFS_FAMILIES(TRACEFS_FAMILY_ID)
+#undef TRACEFS_FAMILY_ID
+      kHelpers,  // three
 };
 
 constexpr OpenMetricsPage::Family kFamilies[] = {
-    {"tracefs_build", "info", "", "The version that runs."},
-    {"process_cpu_seconds", "counter", "seconds",
-     "Processor time of the daemon."},
-    {"tracefs_tracer_running", "gauge", "",
-     "1: the tracer runs; 0: it was stopped."},
-    {"tracefs_tracer_seen", "counter", "",
-     "Operations that the tracer's filter was asked about."},
-    {"tracefs_tracer_matched", "counter", "",
-     "Operations that the filter keeps."},
-    {"tracefs_tracer_encoded", "counter", "", "Messages made."},
-    {"tracefs_tracer_counted", "counter", "",
-     "Operations counted by aggregate drivers."},
-    {"tracefs_tracer_written", "counter", "",
-     "Messages in blocks that the output has taken."},
-    {"tracefs_tracer_lost", "counter", "", "Operations that were not kept."},
-    {"tracefs_tracer_blocks", "counter", "",
-     "Blocks that the output has taken."},
-    {"tracefs_tracer_operations", "counter", "",
-     "Operations written, by kind."},
-    {"tracefs_filter_samples", "counter", "",
-     "Decisions of the filter that were timed."},
-    {"tracefs_filter_sampled_seconds", "counter", "seconds",
-     "Time of those decisions."},
-    {"tracefs_assembly_samples", "counter", "",
-     "Operations whose encoding or counting was timed."},
-    {"tracefs_assembly_sampled_seconds", "counter", "seconds",
-     "Time of those."},
-    {"tracefs_output_up", "gauge", "",
-     "1: the output has never failed; 0: it has."},
-    {"tracefs_stage_blocks", "counter", "",
-     "Blocks given to a stage of the output chain."},
-    {"tracefs_stage_bytes", "counter", "bytes",
-     "Bytes given to a stage of the output chain."},
-    {"tracefs_stage_refused", "counter", "", "Blocks that the stage refused."},
-    {"tracefs_stage_seconds", "counter", "seconds",
-     "Time spent in the stage alone."},
-    {"tracefs_stage_queue_blocks", "gauge", "",
-     "Blocks that wait in the stage."},
-    {"tracefs_stage_queue_bytes", "gauge", "bytes",
-     "Bytes that wait in the stage."},
-    {"tracefs_stage_queue_limit_bytes", "gauge", "bytes",
-     "How many may wait; 0: not bounded by bytes."},
-    {"tracefs_aggregate_operations", "counter", "",
-     "Operations counted, by key."},
-    {"tracefs_aggregate_missed_operations", "gauge", "",
-     "At most so many more belong to the key, counted as other."},
-    {"tracefs_aggregate_errors", "counter", "",
-     "Of the operations, those that failed."},
-    {"tracefs_aggregate_transferred_bytes", "counter", "bytes",
-     "Bytes read, written and copied."},
-    {"tracefs_aggregate_latency_seconds", "histogram", "seconds",
-     "From an operation's begin to its answer."},
-    {"tracefs_aggregate_size_bytes", "histogram", "bytes",
-     "Bytes of single reads, writes and copies."},
-    {"tracefs_rule_matched", "counter", "",
-     "Operations that the rule has counted."},
-    {"tracefs_rule_missed", "counter", "",
-     "Operations that came too fast for the rules of the tracer."},
-    {"tracefs_rule_alarms", "counter", "", "How often the rule has fired."},
-    {"tracefs_rule_in_alarm", "gauge", "",
-     "1: the rule holds, or did a moment ago."},
-    {"tracefs_clock_seconds", "gauge", "seconds",
-     "What the host's clock says, since 1970."},
-    {"tracefs_config_version", "gauge", "",
-     "Of the signed config that is traced by."},
-    {"tracefs_config_refused", "counter", "",
-     "Signed configs that were not taken."},
-    {"tracefs_successions", "counter", "",
-     "Daemons that took the place of one that was killed."},
-    {"tracefs_succession_longest_seconds", "gauge", "seconds",
-     "The longest time from such a death until another served."},
-    {"tracefs_untraced", "gauge", "",
-     "1: daemons crashed again and again, and the traces have ended."},
-    {"tracefs_requests_refused", "counter", "",
-     "Requests that got an error because daemons crashed at them."},
-    OpenMetricsPage::kHelperFamilies[0],
+#define TRACEFS_FAMILY_ROW(id, ...) {__VA_ARGS__},
+    TRACEFS_FAMILIES(TRACEFS_FAMILY_ROW)
+#undef TRACEFS_FAMILY_ROW
+        OpenMetricsPage::kHelperFamilies[0],
     OpenMetricsPage::kHelperFamilies[1],
     OpenMetricsPage::kHelperFamilies[2],
 };

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/text.h"
 #include "tracefs/command/front.h"
 #include "tracefs/mount/run.h"
@@ -74,7 +75,7 @@ Result<MountProcess> MountProcess::Start(const MountOptions& options,
   const std::string said = mount.Words();
   std::string why;
   for (std::string_view rest = Trim(said); !rest.empty();) {
-    why += (why.empty() ? "" : "; ") + std::string(Trim(TakeUpTo(rest, '\n')));
+    AppendWord(Trim(TakeUpTo(rest, '\n')), "; ", &why);
   }
   if (exit_status == 2) return Status::Invalid(why);
   return Status::SystemSaid(EIO, why.empty() ? "the mount failed" : why);

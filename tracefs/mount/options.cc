@@ -204,9 +204,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
 
   MountOptions options;
   options.words.assign(argv, argv + argc);
-  options.help = given.Help();
-  options.version = given.Has("version");
-  if (options.help || options.version) return options;
+  if (given.AsksOnly(&options)) return options;
   options.dot = given.Has("dot");
   options.foreground = given.Has("foreground");
   given.Take("visibility", kVisibilities, &options.visibility);
@@ -235,6 +233,13 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   }
   const std::vector<std::string> where = given.Texts("where");
   options.fuse_options = SplitAtCommas(given.Texts("-o"));
+  for (const std::string& word : options.fuse_options) {
+    if (word != "sync" && word != "dirsync") continue;
+    return Status::Invalid("-o " + word +
+                           ": what waits for the disk is up to the file system "
+                           "below; mount that one with " +
+                           word);
+  }
   if (given.Has("check")) {
     if (!where.empty() || given.Has("config") || given.Has("config-dir")) {
       return Status::Invalid("--check takes one config file and nothing else");

@@ -9,8 +9,6 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "tracefs/base/thread.h"

@@ -15,7 +15,6 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -25,6 +24,8 @@
 #include "filters/input/filter.h"
 #include "tracefs/base/absolute_path.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
+#include "tracefs/base/mount_table.h"
 #include "tracefs/base/string_literal.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
@@ -33,6 +34,7 @@
 #include "tracefs/mount/private_tree.h"
 #include "tracefs/mount/process_feed.h"
 #include "tracefs/mount/run_additions.h"
+#include "tracefs/mount/run_signals.h"
 #include "tracefs/mount/run_summary.h"
 #include "tracefs/process/ptrace_companion.h"
 #include "tracefs/text/escape.h"
@@ -90,15 +92,6 @@ int CheckCommand(const std::string& name) {
   return worst;
 }
 
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    if (!text.empty()) text += ' ';
-    text += word;
-  }
-  return text;
-}
-
 std::string Here() {
   std::error_code error;
   return std::filesystem::current_path(error).string();
@@ -137,51 +130,6 @@ Status CheckFilter(const std::string& text) {
 }
 
 // --- The command. ----------------------------------------------------------
-
-pid_t g_command = 0;  // for the signal handler
-
-// From the terminal they reach the command anyway.
-void PassOn(int signal, siginfo_t* info, void*) {
-  if (info->si_code <= 0 && g_command > 0) ::kill(g_command, signal);
-}
-
-// Ctrl-Z, which reaches the command, too.
-volatile sig_atomic_t g_told_to_stop = 0;
-
-void NoteStop(int, siginfo_t* info, void*) {
-  if (info->si_code > 0) g_told_to_stop = 1;
-}
-
-// What has stopped the command is for both of them. A SIGSTOP by itself is not:
-// who sent it may be what is followed here, and would never come to resume it.
-bool StopsBoth(int signal) {
-  if (signal != SIGSTOP) return PtraceCompanion::Stops(signal);
-  return g_told_to_stop != 0;  // ls(1) catches the one and sends the other
-}
-
-constexpr std::array kPassedOn = {SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,
-                                  SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
-// It stops when the command does, not before.
-constexpr std::array kIgnored = {SIGTTIN, SIGTTOU, SIGPIPE};
-
-void Catch(int signal, void (*handler)(int, siginfo_t*, void*)) {
-  struct sigaction action {};
-  if (::sigaction(signal, nullptr, &action) == 0 &&
-      action.sa_handler == SIG_IGN) {
-    return;  // as under nohup(1)
-  }
-  action = {};
-  action.sa_sigaction = handler;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  ::sigaction(signal, &action, nullptr);
-}
-
-// After the command has started, which must have them unchanged.
-void LeaveSignalsToCommand() {
-  for (const int signal : kPassedOn) Catch(signal, &PassOn);
-  Catch(SIGTSTP, &NoteStop);
-  for (const int signal : kIgnored) ::signal(signal, SIG_IGN);
-}
 
 // In the child: never returns.
 [[noreturn]] void BecomeCommand(const RunOptions& options,
@@ -237,6 +185,7 @@ class Runner {
   void End();
   int Finish();
   bool Unmount() const;
+  void UnmountBelow() const;
   void EndReplacing(bool made);
 
   const RunOptions& options_;
@@ -247,6 +196,7 @@ class Runner {
   std::string replaced_;  // the one that was there, until there is another
   std::unique_ptr<ProcessFeed> feed_;
   std::optional<MountProcess> mount_;
+  pid_t command_ = -1;
   std::unique_ptr<PtraceCompanion> companion_;
   UniqueFd failed_;    // tells why the command could not be run
   std::string added_;  // to the trace of that name, and what it came to
@@ -392,16 +342,16 @@ Status Runner::Begin() {
   UniqueFd failed_write(failed[1]);
   std::cout.flush();
   begin_ns_ = MonotonicNs();
-  g_command = ::fork();
-  if (g_command < 0) return Status::System(errno, "fork");
-  if (g_command == 0) {
+  command_ = ::fork();
+  if (command_ < 0) return Status::System(errno, "fork");
+  if (command_ == 0) {
     go_write.Reset();
     if (!options_.processes) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     BecomeCommand(options_, here_, mount_point_, go_read.get(),
                   failed_write.get());
   }
   failed_write.Reset();
-  LeaveSignalsToCommand();
+  LeaveSignalsTo(command_);
   const ProcessNeeds wanted = feed_->Wanted();
   if (options_.processes && wanted.records) {
     companion_ = std::make_unique<PtraceCompanion>(PtraceCompanion::Options{
@@ -409,7 +359,7 @@ Status Runner::Begin() {
         .let_go = options_.let_go,
         .take = [this](ProcessRecord& record) { feed_->Send(record); },
         .changed = [this](uint32_t tid) { feed_->TellChanged(tid); }});
-    if (Status s = companion_->Seize(g_command); !s.ok()) {
+    if (Status s = companion_->Seize(command_); !s.ok()) {
       // A debugger, another tracefs-run or a policy is in the way.
       companion_.reset();
       remark_ = "not followed: " + s.message();
@@ -424,6 +374,7 @@ Status Runner::Begin() {
 void Runner::OnCommand(int status) {
   ended_ = true;
   end_ns_ = MonotonicNs();
+  CommandHasEnded();
   exit_status_ =
       WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -432,7 +383,7 @@ void Runner::WaitForAll() {
   // Processes that ended before the command are recorded; those that go on
   // forever are not waited for.
   constexpr int kMostAfterTheEnd = 10000;
-  for (int left = kMostAfterTheEnd; left > 0;) {
+  for (int left = kMostAfterTheEnd; left > 0 && !ToldToEnd();) {
     const bool last =
         ended_ && (!options_.follow_daemons || companion_ == nullptr ||
                    companion_->live() == 0);
@@ -455,12 +406,23 @@ void Runner::WaitForAll() {
     if (companion_ != nullptr) {
       static_cast<void>(companion_->Handle(tid, status));
     }
-    if (tid != g_command) continue;
+    if (ended_ || tid != command_) continue;
     if (stopped) {
-      g_told_to_stop = 0;
-      ::kill(::getpid(), SIGSTOP);
+      StopAsTold();
     } else if (WIFEXITED(status) || WIFSIGNALED(status)) {
       OnCommand(status);
+    }
+  }
+}
+
+// What the command has mounted below and nobody uses any more.
+void Runner::UnmountBelow() const {
+  const std::vector<MountLine> table = MountTable();
+  for (auto line = table.rbegin(); line != table.rend(); ++line) {
+    if (line->point == mount_point_) return;  // before that it was another's
+    std::string_view below = line->point;
+    if (TakeFolder(mount_point_, &below)) {
+      ::umount2(line->point.c_str(), UMOUNT_NOFOLLOW);
     }
   }
 }
@@ -470,6 +432,7 @@ void Runner::WaitForAll() {
 bool Runner::Unmount() const {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
+    UnmountBelow();
     if (::umount2(mount_point_.c_str(), UMOUNT_NOFOLLOW) == 0) return true;
     if (errno == EINVAL) return true;  // somebody was faster
     if (errno != EBUSY) break;
@@ -481,8 +444,8 @@ bool Runner::Unmount() const {
 
 void Runner::End() {
   std::vector<std::string> left;
+  LeaveSignalsToKernel();
   if (companion_ != nullptr) left = companion_->Names();
-  feed_->SayGoodbye();
   if (mount_gone_) {
     // A process that still has it as its root has its own namespace.
     if (options_.root) {
@@ -495,8 +458,11 @@ void Runner::End() {
   while (!unmounted && options_.follow_daemons && companion_ == nullptr) {
     unmounted = Unmount();
   }
+  // Goodbye comes last: if this process is killed before, the mount ends
+  // itself.
   if (unmounted) {
     Add(/*goes_on=*/false);
+    feed_->SayGoodbye();
     feed_->Close();
   } else {
     // Remaining processes keep the mount until they end; no other sees it. The
@@ -505,11 +471,10 @@ void Runner::End() {
     const bool ended = feed_->EndTraces(kPatienceForTraces);
     ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     still_mounted_ = true;
+    feed_->SayGoodbye();
     if (companion_ != nullptr) companion_->LetAllGo();
-    std::string who;
-    for (const std::string& name : left) {
-      who += (who.empty() ? "" : ", ") + TerminalText(name);
-    }
+    const std::string who = JoinWords(
+        left, ", ", [](const std::string& name) { return TerminalText(name); });
     remark_ = left.empty() ? "others still use the mount"
                            : "left behind, from here on not recorded: " + who;
     if (!ended) remark_ += "; the mount does not say that the traces are whole";
@@ -541,13 +506,13 @@ int Runner::Finish() {
     return exit_status_;
   }
   if (companion_ != nullptr && companion_->counts().let_go != 0) {
-    if (!remark_.empty()) remark_ += "; ";
-    remark_ += std::to_string(companion_->counts().let_go) +
-               " that trace others were let go";
+    AppendWord(std::to_string(companion_->counts().let_go) +
+                   " that trace others were let go",
+               "; ", &remark_);
   }
   const Result<std::string> summary =
       SummaryOf(trace_, {.elapsed_ns = end_ns_ - begin_ns_,
-                         .command = Joined(options_.command),
+                         .command = JoinWords(options_.command, " "),
                          .trace = NameFrom(here_, trace_),
                          .processes = remark_,
                          .added = added_});

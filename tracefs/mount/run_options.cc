@@ -206,9 +206,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   RunOptions options;
-  options.help = given.Help();
-  options.version = given.Has("version");
-  if (options.help || options.version) return options;
+  if (given.AsksOnly(&options)) return options;
   options.command.assign(argv + begin, argv + argc);
   if (options.command.empty()) {
     return Status::Invalid("a command to run is needed" +

@@ -15,8 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <thread>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/base/unique_fd.h"
@@ -29,15 +29,6 @@ namespace {
 constexpr int kSecondsAfterSignal = 10;
 // Where some wait for a store that does not answer.
 constexpr int kSecondsWhereItHangs = 2;
-
-std::string Joined(const std::vector<std::string>& options) {
-  std::string text;
-  for (const std::string& option : options) {
-    if (!text.empty()) text += ',';
-    text += option;
-  }
-  return text;
-}
 
 // A name as one option of a list. libfuse takes a comma for the end of it, and
 // a backslash away from whatever follows (fuse_opt.h).
@@ -188,7 +179,7 @@ Status Session::MakeSession(const MountOptions& options,
   }
   fuse_options.insert(fuse_options.end(), options.fuse_options.begin(),
                       options.fuse_options.end());
-  const std::string joined = Joined(fuse_options);
+  const std::string joined = JoinWords(fuse_options, ",");
   fuse_args args = FUSE_ARGS_INIT(0, nullptr);
   fuse_opt_add_arg(&args, "tracefs-mount");
   fuse_opt_add_arg(&args, "-o");

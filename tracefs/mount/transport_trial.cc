@@ -2,18 +2,26 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdio>
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/fuse_api.h"
@@ -24,17 +32,25 @@ namespace {
 
 constexpr uint64_t kPatienceNs = 50 * kNsPerMs;  // for each transport
 constexpr size_t kEnough = 48;
+// Whoever asks is stopped, or does not get to run.
+constexpr int kMostMsForAsking = 1000;
+
+// What both processes see.
+struct Shared {
+  std::atomic<bool> by_ring{false};  // the last request came by one
+  std::atomic<uint64_t> median_ns{0};
+};
 
 // A file system of one folder, whose attributes are requested.
 struct Folder {
   bool uring = false;
-  std::atomic<bool> by_ring{false};  // the last request came by one
+  Shared* shared = nullptr;
 };
 
 void Getattr(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {
   auto* const folder = static_cast<Folder*>(fuse_req_userdata(req));
 #if TRACEFS_FUSE_AT_LEAST(18)
-  folder->by_ring = fuse_req_is_uring(req);
+  folder->shared->by_ring = fuse_req_is_uring(req);
 #endif
   struct stat st {};
   st.st_ino = FUSE_ROOT_ID;
@@ -64,21 +80,22 @@ UniqueFd MountNowhere(const UniqueFd& device) {
       ::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0)));
 }
 
-// The median; 0 if there were not enough by that transport in time.
-uint64_t Ask(const UniqueFd& mount, const Folder& folder) {
-  std::vector<uint64_t> times;
+// The median; 0 if there were not enough by that transport in time. Allocates
+// nothing.
+uint64_t Ask(int mount, const Folder& folder) {
+  std::array<uint64_t, kEnough> times;
+  size_t count = 0;
   const uint64_t end = MonotonicNs() + kPatienceNs;
-  while (times.size() < kEnough) {
+  while (count < times.size()) {
     struct statx stx;
     const uint64_t begin = MonotonicNs();
-    if (begin > end ||
-        ::statx(mount.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
-                STATX_BASIC_STATS, &stx) != 0) {
+    if (begin > end || ::statx(mount, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
+                               STATX_BASIC_STATS, &stx) != 0) {
       return 0;
     }
     // The first ones come by the device until the rings are ready.
-    if (folder.by_ring.load() == folder.uring) {
-      times.push_back(MonotonicNs() - begin);
+    if (folder.shared->by_ring.load() == folder.uring) {
+      times[count++] = MonotonicNs() - begin;
     }
   }
   const auto middle = times.begin() + kEnough / 2;
@@ -86,7 +103,35 @@ uint64_t Ask(const UniqueFd& mount, const Folder& folder) {
   return *middle;
 }
 
-uint64_t Measure(bool uring) {
+// Asks from another process, which has the mount and not the device: the
+// connection ends with the process that serves, whatever becomes of that, and
+// with the connection each request that waits for an answer. A process that
+// waited for itself could not be killed. `mount` is the other's alone then.
+uint64_t AskFromOutside(UniqueFd mount, const Folder& folder) {
+  const pid_t child = ::fork();
+  if (child < 0) return 0;
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_NAME, "tracefs-trial");
+    int kept = mount.get();
+    CloseFilesFrom(0, {&kept, 1});
+    folder.shared->median_ns = Ask(kept, folder);
+    ::_exit(0);
+  }
+  mount.Reset();
+  const UniqueFd process(
+      static_cast<int>(::syscall(SYS_pidfd_open, child, /*flags=*/0)));
+  pollfd ended = {process.get(), POLLIN, 0};
+  if (!process || ::poll(&ended, 1, kMostMsForAsking) != 1) {
+    ::kill(child, SIGKILL);
+  }
+  // Its request, should it have one, is answered meanwhile.
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return folder.shared->median_ns.load();
+}
+
+uint64_t Measure(bool uring, Shared* shared) {
   // libfuse takes over a descriptor named like this, and closes it.
   UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return 0;
@@ -101,6 +146,7 @@ uint64_t Measure(bool uring) {
   ops.getattr = Getattr;
   Folder folder;
   folder.uring = uring;
+  folder.shared = shared;
   fuse_session* const session =
       fuse_session_new(&args, &ops, sizeof ops, &folder);
   fuse_opt_free_args(&args);
@@ -114,9 +160,10 @@ uint64_t Measure(bool uring) {
         StartThread(
             "tracefs-trial", [&] { fuse_session_loop(session); }, &server)
             .ok();
-    if (serves) time = Ask(mount, folder);
+    // The connection ends with the mount, and with it the loop.
+    if (serves) time = AskFromOutside(std::move(mount), folder);
     fuse_session_exit(session);
-    mount.Reset();  // the connection ends, and with it the loop
+    mount.Reset();
     if (serves) server.join();
   }
   fuse_session_destroy(session);
@@ -134,7 +181,16 @@ std::string TrialFigures::ToString() const {
 
 TrialFigures MeasureTransports() {
   if (::geteuid() != 0) return {};
-  return {.uring_ns = Measure(true), .dev_ns = Measure(false)};
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  const auto measure = [memory](bool uring) {
+    return Measure(uring, ::new (memory) Shared);
+  };
+  const TrialFigures figures = {.uring_ns = measure(true),
+                                .dev_ns = measure(false)};
+  ::munmap(memory, sizeof(Shared));
+  return figures;
 }
 
 }  // namespace tracefs

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "tracefs/base/choice.h"
+
 namespace tracefs {
 namespace {
 
@@ -13,25 +15,18 @@ constexpr int kThrottledError = ETIME;
 }  // namespace
 
 std::string_view LossReasonName(LossReason reason) {
-  switch (reason) {
-    case LossReason::kOutputError:
-      return "output_error";
-    case LossReason::kTooLarge:
-      return "too_large";
-    case LossReason::kQueueFull:
-      return "queue_full";
-    case LossReason::kThrottled:
-      return "throttled";
-    case LossReason::kDegraded:
-      return "degraded";
-    case LossReason::kRefused:
-      return "refused";
-    case LossReason::kOverrun:
-      return "overrun";
-    case LossReason::kDied:
-      return "died";
-  }
-  return "unknown";
+  static constexpr Choice<LossReason> kNames[] = {
+      {"output_error", LossReason::kOutputError},
+      {"too_large", LossReason::kTooLarge},
+      {"queue_full", LossReason::kQueueFull},
+      {"throttled", LossReason::kThrottled},
+      {"degraded", LossReason::kDegraded},
+      {"refused", LossReason::kRefused},
+      {"overrun", LossReason::kOverrun},
+      {"died", LossReason::kDied},
+  };
+  static_assert(std::size(kNames) == kLossReasonCount);
+  return WordOf(kNames, reason, "unknown");
 }
 
 Status DroppedStatus(LossReason reason, std::string_view why) {

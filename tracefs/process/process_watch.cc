@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/pid_namespace.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/process/exec_stack.h"
 #include "tracefs/process/proc_reader.h"
@@ -55,12 +55,6 @@ constexpr size_t kMaxTold = 65536;
 constexpr size_t kMaxArguments = 65536;
 constexpr size_t kMaxText = 4096;
 constexpr uint64_t kTickNs = 10'000'000;  // of /proc: USER_HZ is 100
-
-bool InInitialPidNamespace() {
-  constexpr ino_t kInitialPid = 0xeffffffc;
-  struct stat st;
-  return ::stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == kInitialPid;
-}
 
 void SetStatus(uint32_t status, ProcessRecord* record) {
   if (const uint32_t signal = status & 0x7f; signal != 0) {

@@ -32,14 +32,19 @@ long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {
   return ::ptrace(request, tid, nullptr, data);
 }
 
+// Whether it has not been killed out of the stop for this event meanwhile.
+bool StandsIn(pid_t tid, int event) {
+  siginfo_t stop = {};
+  return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &stop) == 0 &&
+         stop.si_code >> 8 == event;
+}
+
 // The message of an event that the task has stopped for; 0 where it was killed
 // meanwhile, and has stopped for the next one, with another message.
 unsigned long EventMessage(pid_t tid, int event) {
   unsigned long message = 0;
-  siginfo_t stop = {};
   if (::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &message) != 0 ||
-      ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &stop) != 0 ||
-      stop.si_code >> 8 != event) {
+      !StandsIn(tid, event)) {
     return 0;
   }
   return message;
@@ -114,7 +119,7 @@ bool PtraceCompanion::Handle(pid_t tid, int status) {
     // Made by a tracee that has not told of it yet: it waits for that.
     if (!ended && !WIFSTOPPED(status)) return false;
     if (early_.size() >= kMaxEarly) ForgetEarlyEnds();
-    early_[tid] = status;
+    early_[tid] = {.status = status, .not_by = {}};
     if (!ended) LetOrphansGoOn();
     return true;
   }
@@ -123,6 +128,8 @@ bool PtraceCompanion::Handle(pid_t tid, int status) {
   } else if (WIFSTOPPED(status)) {
     OnStop(tid, status);
   }
+  for (auto& [other, early] : early_) early.not_by.insert(tid);
+  if (lost_makers_ && !early_.empty()) LetOrphansGoOn();
   return true;
 }
 
@@ -189,14 +196,14 @@ void PtraceCompanion::TellFork(pid_t tid, pid_t child) {
   const auto early = early_.extract(child);
   if (!early) return;
   // Whose end was taken is gone: one that is there has an old number.
-  const int did = early.mapped();
+  const int did = early.mapped().status;
   if (!WIFSTOPPED(did) && ReadTaskOwner(static_cast<uint32_t>(child))) return;
   static_cast<void>(Handle(child, did));
 }
 
 void PtraceCompanion::ForgetEarlyEnds() {
   std::erase_if(early_,
-                [](const auto& one) { return !WIFSTOPPED(one.second); });
+                [](const auto& one) { return !WIFSTOPPED(one.second.status); });
 }
 
 // What a task has left: it was killed, or ended by another thread, before it
@@ -231,23 +238,54 @@ void PtraceCompanion::TellUntoldForks(pid_t tid, uint64_t flags) {
   }
 }
 
-// Those that nobody is left to tell of go on without a record: their makers are
-// gone, or they are threads that end with their process before they have run,
-// and their makers with them. The process ends after its last thread.
+// Whether this task may be the maker of the early one, and still about to say
+// so. `as_parent`: it is a task of what is the other's parent by now, else of
+// another child of that.
+bool PtraceCompanion::MayTellOf(pid_t maker, const Early& early,
+                                bool as_parent) const {
+  if (early.not_by.contains(maker)) return false;
+  bool running = false;
+  const std::optional<uint64_t> flags =
+      ReadCloneFlags(static_cast<uint32_t>(maker), &running);
+  // Where it is when it runs nobody can say: it stops for this, and before that
+  // for whatever it has to tell.
+  if (running) Ptrace(PTRACE_INTERRUPT, maker);
+  return running || (flags && (as_parent || (*flags & CLONE_PARENT) != 0));
+}
+
+// Whether nobody is left to tell of it: its maker is gone; or it is a thread
+// that ends with its process before it has run, and its maker with it. The
+// process ends after its last thread.
+bool PtraceCompanion::IsOrphan(pid_t tid, const Early& early,
+                               const TaskOwner& owner) const {
+  const bool thread = owner.pid != static_cast<uint32_t>(tid);
+  if (thread && early.status >> 16 == PTRACE_EVENT_EXIT) return true;
+  if (!processes_.contains(owner.ppid) && !processes_.contains(owner.pid)) {
+    return true;
+  }
+  // One that we know has made it, or has become its parent when its maker was
+  // killed.
+  if (!lost_makers_) return false;
+  const uint32_t parent = thread ? owner.pid : owner.ppid;
+  bool told = false;
+  for (const auto& [pid, process] : processes_) {
+    if (pid != parent && (thread || process.ppid != parent)) continue;
+    for (const pid_t maker : process.threads) {
+      told |= MayTellOf(maker, early, pid == parent);
+    }
+  }
+  return !told;
+}
+
+// They go on without a record.
 void PtraceCompanion::LetOrphansGoOn() {
   std::vector<std::pair<pid_t, int>> orphans;
-  for (const auto& [tid, status] : early_) {
-    if (!WIFSTOPPED(status)) continue;
+  for (const auto& [tid, early] : early_) {
+    if (!WIFSTOPPED(early.status)) continue;
     const auto owner = ReadTaskOwner(static_cast<uint32_t>(tid));
-    if (!owner) continue;
-    const bool ending_thread = status >> 16 == PTRACE_EVENT_EXIT &&
-                               owner->pid != static_cast<uint32_t>(tid);
-    if (!ending_thread &&
-        (processes_.contains(owner->ppid) || processes_.contains(owner->pid))) {
-      continue;
-    }
+    if (!owner || !IsOrphan(tid, early, *owner)) continue;
     Begin(tid, owner->pid, owner->ppid);
-    orphans.emplace_back(tid, status);
+    orphans.emplace_back(tid, early.status);
   }
   for (const auto& [tid, status] : orphans) {
     early_.erase(tid);
@@ -333,6 +371,8 @@ void PtraceCompanion::OnExiting(pid_t tid) {
   if (leader && !process.executed && !process.pipes_told) {
     TellPipes(process, tid);
   }
+  // What it had made was asked while it stood here.
+  tasks_.at(tid).told_of_all = StandsIn(tid, PTRACE_EVENT_EXIT);
   GoOn(tid, 0);
 }
 
@@ -351,6 +391,7 @@ void PtraceCompanion::TellEnd(const Process& process, pid_t tid, int status) {
 void PtraceCompanion::OnEnd(pid_t tid, int status) {
   const uint32_t pid = tasks_.at(tid).pid;
   Process& process = processes_.at(pid);
+  if (!tasks_.at(tid).told_of_all) lost_makers_ = true;
   process.threads.erase(tid);
   tasks_.erase(tid);
   if (options_.changed) options_.changed(static_cast<uint32_t>(tid));

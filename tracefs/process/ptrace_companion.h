@@ -74,7 +74,14 @@ class PtraceCompanion {
 
  private:
   struct Task {
-    uint32_t pid = 0;  // of its process
+    uint32_t pid = 0;          // of its process
+    bool told_of_all = false;  // that it made, before its end
+  };
+  // A task that stopped, or ended, before its maker told of it.
+  struct Early {
+    int status = 0;  // of waitpid(2)
+    // Tasks that have stopped since: none has made it and not told of it.
+    std::set<pid_t> not_by;
   };
   struct Process {
     ProcessKey key;
@@ -102,6 +109,8 @@ class PtraceCompanion {
   TaskFacts TellExec(Process& process, pid_t tid);
   void ForgetOtherThreads(Process& process, pid_t tid);
   void LetOrphansGoOn();
+  bool IsOrphan(pid_t tid, const Early& early, const TaskOwner& owner) const;
+  bool MayTellOf(pid_t maker, const Early& early, bool as_parent) const;
   void TellPipes(Process& process, pid_t tid);
   void TellEnd(const Process& process, pid_t tid, int status);
   void Forget(pid_t tid);
@@ -112,8 +121,9 @@ class PtraceCompanion {
   Counts counts_;
   std::map<pid_t, Task> tasks_;
   std::map<uint32_t, Process> processes_;
-  // Stopped, or ended, before their makers told of them: their wait statuses.
-  std::map<pid_t, int> early_;
+  std::map<pid_t, Early> early_;
+  // A task has ended that may have made others and not told of them.
+  bool lost_makers_ = false;
 };
 
 }  // namespace tracefs

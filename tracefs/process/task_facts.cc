@@ -13,7 +13,6 @@
 #include <array>
 #include <charconv>
 #include <climits>
-#include <cstdlib>
 #include <string_view>
 
 #include "tracefs/base/file_io.h"
@@ -266,8 +265,9 @@ bool ReadPipes(uint32_t pid, std::vector<PipeEnd>* pipes) {
   return all;
 }
 
-std::optional<uint64_t> ReadCloneFlags(uint32_t tid) {
+std::optional<uint64_t> ReadCloneFlags(uint32_t tid, bool* running) {
   const std::string text = TextOf(tid, "syscall");
+  if (running != nullptr) *running = text.starts_with("running");
   std::string_view rest = text;
   long number = -1;
   if (!TakeNumber(&rest, &number)) return {};

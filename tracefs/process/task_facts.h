@@ -81,7 +81,8 @@ TaskFacts ReadTaskFacts(uint32_t pid, bool environment);
 bool ReadPipes(uint32_t pid, std::vector<PipeEnd>* pipes);
 
 // The flags of the clone(2), clone3(2), fork(2) or vfork(2) that a task is in,
-// without the signal; nothing if it is in none, or cannot be asked.
-std::optional<uint64_t> ReadCloneFlags(uint32_t tid);
+// without the signal; nothing if it is in none, or cannot be asked: `*running`
+// then says whether that is because it runs, maybe in one of these.
+std::optional<uint64_t> ReadCloneFlags(uint32_t tid, bool* running = nullptr);
 
 }  // namespace tracefs

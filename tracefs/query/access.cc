@@ -18,9 +18,9 @@ struct Steps {
 
 class Access final : public Analysis {
  public:
-  void Take(const format::Record& record, size_t trace) override {
+  void Take(const format::Record& record, size_t /*trace*/) override {
     open_.Take(
-        record.event, trace,
+        record.event, OriginOf(record).mount,
         [this](const tally::Transfer& transfer, uint64_t /*offset*/,
                tally::AccessStep step) {
           Steps& sums = steps_[static_cast<size_t>(transfer.way)]

@@ -13,8 +13,8 @@ namespace tracefs::query {
 struct AnalysisOptions {
   size_t top = 20;        // as many as are wanted of what is kept by rank
   std::string path = {};  // of `who` and `disk`, as it was given
-  // The operations that come are not all: the question has a filter or a range.
-  bool narrowed = false;
+  // What leaves operations out: "--filter"; empty: all of them come.
+  std::string narrowed_by = {};
   GroupSpec group = {};  // of `group`
   // Of `pauses` and `lifetimes`: a row of their histograms, in ns; 0: powers of
   // two.

@@ -22,6 +22,11 @@ class Analysis {
   virtual ~Analysis() = default;
   // An operation that is over; in order of time.
   virtual void Take(const format::Record& record, size_t trace) = 0;
+  // Whether it has to see what filters and times leave out as well: files come
+  // and go by operations that are not asked about.
+  virtual bool follows_files() const { return false; }
+  // Such an operation, in its place among the others; it counts for nothing.
+  virtual void Pass(const format::Record& /*record*/, size_t /*trace*/) {}
   // What happened to a process, in its place among the operations.
   virtual void TakeProcess(const ProcessRecord& /*record*/) {}
   // The same, for who has to know of which trace it is.

@@ -28,29 +28,11 @@ constexpr uint64_t kMostOfTransfer = uint64_t{1} << 20;
 class Blocks final : public Analysis {
  public:
   void Take(const format::Record& record, size_t /*trace*/) override {
-    const Event& event = record.event;
-    if (!HasRun(record) || Failed(event)) return;
-    now_ns_ = record.real_ns;
-    // When a file is gone, its blocks are, too.
-    files_.Take(record);
-    if (tally::Transfers(event.op)) {
-      for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
-        TakeTransfer(record, transfer);
-      }
-      return;
-    }
-    PathBuffer buffer;
-    const uint64_t file =
-        FileOf(OriginOf(record).mount, NumberOr0(event, Field::kInode),
-               format::PathOf(record, buffer));
-    if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
-      Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
-          &truncated_);
-      return;
-    }
-    if (TruncatesByOpening(event)) {
-      Cut(file, 0, &truncated_);
-    }
+    TakeAny(record, /*counts=*/true);
+  }
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    TakeAny(record, /*counts=*/false);
   }
 
   std::vector<Table> Finish() override {
@@ -114,6 +96,33 @@ class Blocks final : public Analysis {
   }
   bool Sampled(uint64_t key) const {
     return shift_ == 0 || key >> (64 - shift_) == 0;
+  }
+
+  void TakeAny(const format::Record& record, bool counts) {
+    const Event& event = record.event;
+    if (!HasRun(record) || Failed(event)) return;
+    now_ns_ = record.real_ns;
+    // When a file is gone, its blocks are, too.
+    files_.Take(record, counts);
+    if (tally::Transfers(event.op)) {
+      if (!counts) return;
+      for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+        TakeTransfer(record, transfer);
+      }
+      return;
+    }
+    PathBuffer buffer;
+    const uint64_t file =
+        FileOf(OriginOf(record).mount, NumberOr0(event, Field::kInode),
+               format::PathOf(record, buffer));
+    if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
+      Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
+          &truncated_);
+      return;
+    }
+    if (TruncatesByOpening(event)) {
+      Cut(file, 0, &truncated_);
+    }
   }
 
   void TakeTransfer(const format::Record& record,

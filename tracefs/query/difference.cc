@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs::query {
 namespace {
@@ -57,11 +58,18 @@ std::string PartsText(const std::vector<Difference>& ranked) {
 std::string TimeSentence(const std::vector<Difference>& ranked) {
   double a = 0;
   double b = 0;
+  size_t unknown = 0;
   for (const Difference& d : ranked) {
+    if (!d.time_known) {
+      ++unknown;
+      continue;
+    }
     a += d.time_a_ns;
     b += d.time_b_ns;
   }
-  if (a == 0 && b == 0) return "No time is known of any operation.";
+  if (unknown == ranked.size() || (a == 0 && b == 0)) {
+    return "No time is known of any operation.";
+  }
   const std::string in_a = DurationText(Whole(a));
   const std::string in_b = DurationText(Whole(b));
   std::string text;
@@ -73,7 +81,10 @@ std::string TimeSentence(const std::vector<Difference>& ranked) {
            in_a + PercentMore(a, b) + ")";
   }
   const std::string parts = PartsText(ranked);
-  return text + (parts.empty() ? "." : ": " + parts + ".");
+  text += parts.empty() ? "." : ": " + parts + ".";
+  if (unknown == 0) return text;
+  return text + " That is without " + CountText(unknown, "row", "rows") +
+         " of which a side does not tell the time.";
 }
 
 std::string CountSentence(const std::vector<Difference>& ranked) {

@@ -19,8 +19,10 @@ struct Difference {
   double count_b = 0;
   bool in_a = true;
   bool in_b = true;
+  // Whether the sides that have it tell its time.
+  bool time_known = true;
 
-  double time_ns() const { return time_b_ns - time_a_ns; }
+  double time_ns() const { return time_known ? time_b_ns - time_a_ns : 0; }
   double count() const { return count_b - count_a; }
 };
 

@@ -25,6 +25,13 @@ class LifeAnalysis : public Analysis {
   void Take(const format::Record& record, size_t /*trace*/) override {
     lives_.Take(record);
   }
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    lives_.Take(record, /*counts=*/false);
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    lives_.TakeProcess(record);
+  }
   std::vector<Table> Finish() override {
     lives_.Finish();
     std::vector<Table> tables = Tables();

@@ -188,7 +188,7 @@ void FileLives::TakeCreation(const Record& record, uint64_t inode,
   if (number == kNone) return;
   FileLife& life = lives_[number];
   if (fresh) {
-    life.created = true;
+    life.created = counts_;
     life.begin_ns = record.real_ns;
     life.born_path = path;
     life.nameless = nameless;
@@ -269,10 +269,8 @@ void FileLives::TakeRename(const Record& record, std::string_view path,
 }
 
 void FileLives::Use(FileLife& life, const Record& record,
+                    FileLife::Process process,
                     const tally::Transfer& transfer) {
-  const FileLife::Process process =
-      uint64_t{OriginOf(record).machine} << 32 |
-      static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
   const bool write = transfer.writes();
   (write ? life.writes : life.reads) += 1;
   uint64_t& moved = write ? life.written : life.read;
@@ -289,13 +287,14 @@ void FileLives::Use(FileLife& life, const Record& record,
 }
 
 // A copy uses two files: it reads one and writes the other.
-void FileLives::TakeTransfers(const Record& record) {
+void FileLives::TakeTransfers(const Record& record, FileLife::Process process) {
   for (const tally::Transfer& transfer : tally::TransfersOf(record.event)) {
     PathBuffer buffer;
     const Number number =
         FindOrMake(NumberOr0(record.event, tally::InodeField(transfer.end)),
                    format::PathOf(record, transfer.end, buffer));
-    if (number != kNone) Use(lives_[number], record, transfer);
+    if (number == kNone) continue;
+    if (counts_) Use(lives_[number], record, process, transfer);
   }
 }
 
@@ -305,12 +304,15 @@ void FileLives::GoTo(uint32_t mount) {
   names_ = &mounts_[mount];
 }
 
-void FileLives::Take(const Record& record) {
+void FileLives::Take(const Record& record, bool counts) {
+  counts_ = counts;
   const Event& event = record.event;
-  if (!HasRun(record) || Failed(event) || IsDirectoryOp(event.op)) return;
+  if (!HasRun(record)) return;
+  const FileLife::Process process = processes_.Of(record).number;
+  if (Failed(event) || IsDirectoryOp(event.op)) return;
   GoTo(OriginOf(record).mount);
   if (tally::Transfers(event.op)) {
-    TakeTransfers(record);
+    TakeTransfers(record, process);
     return;
   }
   PathBuffer buffer;

@@ -15,6 +15,7 @@
 #include "tracefs/format/record.h"
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/path_tree.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs::query {
@@ -26,8 +27,7 @@ struct FileLife {
   // What came after what, by another process or the same: RAR RAW WAR WAW.
   enum Order : uint8_t { kRar, kRaw, kWar, kWaw };
 
-  // A machine of those that are read together, and a pid there.
-  using Process = uint64_t;
+  using Process = ProcessNumbers::Number;
 
   // Processes that used it, with their names.
   struct Users {
@@ -46,7 +46,7 @@ struct FileLife {
   std::string born_path;                   // where it was created
   // Made by O_TMPFILE, and no link has named it: born_path is its directory.
   bool nameless = false;
-  bool created = false;   // its creation was seen
+  bool created = false;   // its creation was seen, and asked about
   uint64_t begin_ns = 0;  // of its creation
   uint64_t end_ns = 0;
   uint64_t ended_by_ns = 0;  // when what ended it had run
@@ -84,8 +84,11 @@ class FileLives {
       std::function<void(const FileLife&, const FileLife* by)> ended)
       : ended_(std::move(ended)) {}
 
-  // An operation that has run.
-  void Take(const format::Record& record);
+  // An operation that has run. `counts`: it was asked about; else it is only
+  // seen what files there are.
+  void Take(const format::Record& record, bool counts = true);
+  // In its place among them.
+  void TakeProcess(const ProcessRecord& record) { processes_.Take(record); }
   // Those that are still there go to `ended`, in the order of their begins.
   void Finish();
   // Operations on files that there was no room for.
@@ -113,9 +116,9 @@ class FileLives {
                   std::string_view to);
   void Unname(std::string_view path, const format::Record& record,
               FileLife::End end, Number by);
-  void TakeTransfers(const format::Record& record);
+  void TakeTransfers(const format::Record& record, FileLife::Process process);
   static void Use(FileLife& life, const format::Record& record,
-                  const tally::Transfer& transfer);
+                  FileLife::Process process, const tally::Transfer& transfer);
   void TakeCreation(const format::Record& record, uint64_t inode,
                     std::string_view path);
   void TakeLink(uint64_t inode, std::string_view path, std::string_view to);
@@ -136,6 +139,8 @@ class FileLives {
   uint32_t mount_ = 0;
   Names* names_ = nullptr;
   uint64_t not_followed_ = 0;
+  ProcessNumbers processes_;
+  bool counts_ = true;  // the operation that is being taken
 };
 
 }  // namespace tracefs::query

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/file_numbers.h"
 #include "tracefs/query/grouping.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/text/duration.h"
 
 namespace tracefs::query {
@@ -16,10 +18,18 @@ class Group final : public Analysis {
     if (record.trace != nullptr && traces_[trace] != record.trace) {
       traces_[trace] = record.trace;
       grouping_.SetTrace(trace,
-                         record.trace->description.header.Get("host.name"),
-                         record.trace->origin);
+                         record.trace->description.header.Get("host.name"));
     }
     grouping_.AddRecord(record, trace);
+  }
+  bool follows_files() const override {
+    return grouping_.spec().follows_files();
+  }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    grouping_.Pass(record);
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    grouping_.TakeProcess(record);
   }
   std::vector<Table> Finish() override { return {grouping_.Finish()}; }
 
@@ -33,18 +43,17 @@ class Summary final : public Analysis {
   void Take(const format::Record& record, size_t /*trace*/) override {
     const Event& event = record.event;
     if (!HasRun(record)) return;
+    const ProcessNumbers::Found process = numbers_.Of(record);
     const tally::Sums sums = tally::SumsOf(event);
     all_.Add(sums);
     if (!tally::Transfers(event.op)) metadata_.Add(sums);
-    if (event.Has(Field::kInode)) {
-      files_.Add(
-          DistinctNumber(OriginOf(record).mount, event.Get(Field::kInode)));
+    if (const uint64_t file = file_numbers_.Of(record).file; file != 0) {
+      files_.Add(file);
     }
     if (NumberOr0(event, Field::kInferred) != 0) {
       ++inferred_;
-    } else if (event.Has(Field::kPid)) {
-      processes_.Add(
-          DistinctNumber(OriginOf(record).machine, event.Get(Field::kPid)));
+    } else if (process.number != ProcessNumbers::kUnknown) {
+      processes_.Add(MixedHash(process.number));
     }
     if (record.time_resolution_ns == 0) return;
     first_ns_ = std::min(first_ns_, record.real_ns);
@@ -52,6 +61,14 @@ class Summary final : public Analysis {
     // Changes of the clock, as records come in order of the monotonic one.
     if (record.real_ns < previous_ns_) ++back_;
     previous_ns_ = record.real_ns;
+  }
+
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    (void)file_numbers_.Of(record);
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    numbers_.Take(record);
   }
 
   std::vector<Table> Finish() override {
@@ -95,6 +112,8 @@ class Summary final : public Analysis {
   uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0, previous_ns_ = 0, back_ = 0;
   DistinctCount files_;
   DistinctCount processes_;
+  ProcessNumbers numbers_;
+  FileNumbers file_numbers_;
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ Numbers::Numbers(const reader::Batch& batch, size_t column)
 
 BatchSums::BatchSums(const reader::Batch& batch, const GroupColumns& columns,
                      const DetailNeeds& needs,
-                     std::span<const format::TraceOrigin> origins)
+                     std::span<const ProcessNumbers::Found> callers,
+                     std::span<const FileNumbers::Found> files)
     : needs_(needs),
       op_(batch, columns.op),
       latency_(batch, columns.latency),
@@ -25,15 +26,12 @@ BatchSums::BatchSums(const reader::Batch& batch, const GroupColumns& columns,
       error_(batch, columns.error),
       before_(batch, columns.before),
       any_before_(batch.column(columns.before).absent != batch.rows()),
-      origins_(origins) {
+      callers_(callers),
+      files_(files) {
   const auto open = [&](size_t column, std::optional<Numbers>* numbers) {
     if (column != GroupColumns::kNone) numbers->emplace(batch, column);
   };
   open(columns.time, &time_);
-  open(columns.inode, &inode_);
-  open(columns.inode_out, &inode_out_);
-  open(columns.pid, &pid_);
-  open(columns.trace, &trace_);
   const reader::Column& ops = batch.column(columns.op);
   for (size_t i = 0; i + 1 < ops.offsets.size(); ++i) {
     const auto begin = static_cast<size_t>(ops.offsets[i]);
@@ -48,7 +46,11 @@ void BatchSums::AddBytes(size_t row, GroupEnds ends,
   const Ways ways = ways_[op_.At(row)];
   const bool reads = ways.reads && ends != GroupEnds::kSecond;
   const bool writes = ways.writes && ends != GroupEnds::kFirst;
-  if ((!reads && !writes) || error_.Has(row) || !result_.Has(row)) return;
+  if ((!reads && !writes) || error_.Has(row)) return;
+  if (!result_.Has(row)) {
+    if (!IsBefore(row)) ++entry->tally.unmeasured;
+    return;
+  }
   const auto result = static_cast<int64_t>(result_.At(row));
   if (result < 0) return;
   const auto bytes = static_cast<uint64_t>(result);
@@ -63,19 +65,19 @@ void BatchSums::AddBytes(size_t row, GroupEnds ends,
 
 void BatchSums::AddDistinct(size_t row, GroupEnds ends,
                             GroupStore::Entry* entry) const {
-  const uint64_t trace = trace_->At(row);
-  const format::TraceOrigin origin =
-      trace < origins_.size() ? origins_[trace] : format::TraceOrigin{};
-  const auto add = [&](const std::optional<Numbers>& numbers, uint32_t of,
-                       DistinctCount* count) {
-    if (numbers && numbers->Has(row)) {
-      count->Add(DistinctNumber(of, numbers->At(row)));
-    }
-  };
   TallyDetails& details = *entry->details;
-  if (ends != GroupEnds::kSecond) add(inode_, origin.mount, &details.files);
-  if (ends != GroupEnds::kFirst) add(inode_out_, origin.mount, &details.files);
-  add(pid_, origin.machine, &details.processes);
+  if (needs_.processes && row < callers_.size() &&
+      callers_[row].number != ProcessNumbers::kUnknown) {
+    details.processes.Add(MixedHash(callers_[row].number));
+  }
+  if (!needs_.files || row >= files_.size()) return;
+  const FileNumbers::Found& files = files_[row];
+  if (ends != GroupEnds::kSecond && files.file != 0) {
+    details.files.Add(files.file);
+  }
+  if (ends != GroupEnds::kFirst && files.second != 0) {
+    details.files.Add(files.second);
+  }
 }
 
 void BatchSums::AddOperation(size_t row, GroupStore::Entry* entry) const {

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/query/file_numbers.h"
 #include "tracefs/query/group_store.h"
 #include "tracefs/query/group_values.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/reader/columns.h"
 
 namespace tracefs::query {
@@ -52,16 +54,17 @@ struct GroupColumns {
 
   size_t op = kNone, latency = kNone, result = kNone, error = kNone;
   size_t before = kNone, time = kNone;
-  size_t inode = kNone, inode_out = kNone, pid = kNone, trace = kNone;
 };
 
 // Used while its batch lives, by one thread.
 class BatchSums {
  public:
-  // `origins`: by trace.
+  // Of each row `callers`, where processes are counted, and `files`, where
+  // those are.
   BatchSums(const reader::Batch& batch, const GroupColumns& columns,
             const DetailNeeds& needs,
-            std::span<const format::TraceOrigin> origins);
+            std::span<const ProcessNumbers::Found> callers,
+            std::span<const FileNumbers::Found> files);
 
   // Recorded before it ran: it counts as nothing else.
   bool IsBefore(size_t row) const { return any_before_ && before_.Has(row); }
@@ -85,8 +88,9 @@ class BatchSums {
   const DetailNeeds needs_;
   const Numbers op_, latency_, result_, error_, before_;
   const bool any_before_;
-  std::optional<Numbers> time_, inode_, inode_out_, pid_, trace_;
-  const std::span<const format::TraceOrigin> origins_;
+  std::optional<Numbers> time_;
+  const std::span<const ProcessNumbers::Found> callers_;
+  const std::span<const FileNumbers::Found> files_;
   std::vector<Ways> ways_;  // by codes of the column of operations
 };
 

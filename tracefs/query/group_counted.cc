@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/reader/fields.h"
@@ -63,6 +64,15 @@ void SetWays(const format::AggregateRecord& record, bool both_files,
   if (tally::Writes(*known)) tally->written = tally->bytes;
 }
 
+// Whether any of what was counted may have moved bytes.
+bool MayMove(const format::AggregateRecord& record) {
+  const auto op =
+      std::ranges::find(record.key, kKeyOp, &format::AggregateKeyPart::arg_id);
+  const std::optional<Op> known =
+      op == record.key.end() ? std::nullopt : OpFromNumber(op->number);
+  return !known || tally::Transfers(*known);
+}
+
 }  // namespace
 
 Tally TallyOf(const format::AggregateRecord& record, bool both_files,
@@ -72,6 +82,7 @@ Tally TallyOf(const format::AggregateRecord& record, bool both_files,
     tally.sizes = record.size.Count();
     tally.size_max = record.size.max;
   }
+  if (!record.bytes && MayMove(record)) tally.unmeasured = record.count;
   SetWays(record, both_files, by_file, &tally);
   return tally;
 }
@@ -138,8 +149,7 @@ Status CountedChoice::Choose(const GroupSpec& spec) {
     if (!has_all) {
       std::string words;
       for (const uint16_t key : driver.keys) {
-        words += (words.empty() ? "" : ",") +
-                 std::string(format::AggregateKeyLabel(key));
+        AppendWord(format::AggregateKeyLabel(key), ",", &words);
         if (key == kDirectory && driver.depth != 0) {
           words += "(" + std::to_string(driver.depth) + ")";
         }
@@ -162,10 +172,7 @@ Status CountedChoice::Choose(const GroupSpec& spec) {
       driver->chosen = true;
       continue;
     }
-    std::string wanted;
-    for (const GroupKey& key : spec.keys) {
-      wanted += (wanted.empty() ? "" : ",") + key.name;
-    }
+    const std::string wanted = JoinWords(spec.keys, ",", &GroupKey::name);
     return Status::Invalid(
         "the trace has no operations, but what was counted by " + known +
         ": it cannot be grouped by " + wanted);

@@ -5,26 +5,33 @@
 namespace tracefs::query {
 
 Status GroupTraces(reader::TraceInput* input, Grouping* grouping) {
+  std::vector<bool> told(input->size());
+  // A header is known when something of its trace comes.
+  const auto tell = [&](size_t trace) {
+    const format::TraceHeader& header =
+        input->trace(trace).description().header;
+    if (told[trace] || header.properties.empty()) return;
+    grouping->SetTrace(trace, header.Get("host.name"));
+    told[trace] = true;
+  };
   if (grouping->spec().needs_records()) {
-    input->ForEach([grouping](const format::Record& record, size_t trace) {
-      grouping->AddRecord(record, trace);
+    input->ForEach([&](const format::Record& record, size_t trace) {
+      tell(trace);
+      if (input->asked()) {
+        grouping->AddRecord(record, trace);
+      } else {
+        grouping->Pass(record);
+      }
     });
     return {};
   }
-  std::vector<bool> told(input->size());
-  return input->ForEachBatch(
-      grouping->columns(), [&](const reader::Batch& batch) {
-        for (size_t i = 0; i < told.size(); ++i) {
-          if (told[i]) continue;
-          // A header is known when a batch of its trace comes.
-          const format::TraceHeader& header =
-              input->trace(i).description().header;
-          if (header.properties.empty()) continue;
-          grouping->SetTrace(i, header.Get("host.name"), input->OriginOf(i));
-          told[i] = true;
-        }
-        grouping->Add(batch);
-      });
+  return input->ForEachBatch(grouping->columns(),
+                             [&](const reader::Batch& batch) {
+                               for (size_t i = 0; i < told.size(); ++i) {
+                                 tell(i);
+                               }
+                               grouping->Add(batch);
+                             });
 }
 
 }  // namespace tracefs::query

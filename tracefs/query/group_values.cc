@@ -61,6 +61,7 @@ void Tally::Add(const Tally& other) {
   TimedSums::Add(other);
   before += other.before;
   either = tally::AddTo(either, other.either);
+  unmeasured += other.unmeasured;
   sizes += other.sizes;
   size_max = std::max(size_max, other.size_max);
   first_ns = std::min(first_ns, other.first_ns);
@@ -150,17 +151,22 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
   const auto size = [&](double share) {
     return if_any(t.sizes, details->size.Quantile(share, {.max = t.size_max}));
   };
+  // What is known of none is no 0.
+  const bool measured = t.unmeasured == 0 || t.sizes != 0 || t.bytes != 0;
+  const auto moved = [&](uint64_t bytes) {
+    return measured ? Value::Number(bytes) : Value();
+  };
   switch (value) {
     case kCount:
       return Value::Number(t.count);
     case kErrors:
       return Value::Number(t.errors);
     case kBytes:
-      return Value::Number(t.bytes);
+      return moved(t.bytes);
     case kRead:
-      return t.either != 0 ? Value() : Value::Number(t.read);
+      return t.either != 0 ? Value() : moved(t.read);
     case kWritten:
-      return t.either != 0 ? Value() : Value::Number(t.written);
+      return t.either != 0 ? Value() : moved(t.written);
     case kTime:
       return if_any(t.timed, t.time_ns);
     case kMean:
@@ -190,14 +196,19 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
       return if_any(t.last_ns, t.first_ns);
     case kLast:
       return if_any(t.last_ns, t.last_ns);
-    case kFiles:
-      return Value::Number(details->files.Estimate());
-    case kProcesses:
-      return Value::Number(details->processes.Estimate());
+    // Each operation is of a file and by a process: none is known.
+    case kFiles: {
+      const uint64_t files = details->files.Estimate();
+      return if_any(files, files);
+    }
+    case kProcesses: {
+      const uint64_t processes = details->processes.Estimate();
+      return if_any(processes, processes);
+    }
     case kShare:
       return Value::Share(t.count, all.count);
     case kTimeShare:
-      return Value::Share(t.time_ns, all.time_ns);
+      return t.timed == 0 ? Value() : Value::Share(t.time_ns, all.time_ns);
     case kBefore:
       return Value::Number(t.before);
   }

@@ -17,7 +17,11 @@ namespace tracefs::query {
 struct Tally : tally::TimedSums {
   uint64_t before = 0;  // told before they ran; in nothing else
   uint64_t either = 0;  // of bytes: not known to be read or written
-  uint64_t sizes = 0;   // what has a size: reads, writes and copies
+  // Operations that may have moved bytes, and nobody knows how many. (Whether
+  // one failed is always known: only the lack of an errno says that it did
+  // not.)
+  uint64_t unmeasured = 0;
+  uint64_t sizes = 0;  // what has a size: reads, writes and copies
   uint64_t size_max = 0;
   uint64_t first_ns = UINT64_MAX;  // since 1970
   uint64_t last_ns = 0;

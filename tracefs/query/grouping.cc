@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <utility>
 
 #include "tracefs/base/bytes.h"
@@ -39,17 +40,31 @@ const reader::FieldRow* FieldRowOf(Field field) {
   return nullptr;
 }
 
+bool HasKey(const GroupSpec& spec, From from) {
+  return std::ranges::any_of(
+      spec.keys, [from](const GroupKey& key) { return key.from == from; });
+}
+
+// A pid may be given again: only who follows processes in order of time tells
+// one from the other.
+bool NumbersProcesses(const GroupSpec& spec) {
+  return NeedsOf(spec.values).processes || HasKey(spec, From::kProcess);
+}
+
 }  // namespace
 
+bool GroupSpec::follows_files() const { return NeedsOf(values).files; }
+
 bool GroupSpec::needs_records() const {
-  return std::ranges::any_of(
-      keys, [](const GroupKey& key) { return key.from == From::kTree; });
+  return follows_files() || NumbersProcesses(*this) ||
+         HasKey(*this, From::kTree);
 }
 
 Grouping::Grouping(GroupSpec spec)
     : spec_(std::move(spec)),
       needs_(NeedsOf(spec_.values)),
-      store_(std::make_shared<GroupStore>(spec_.memory_bytes, needs_.any())) {
+      store_(std::make_shared<GroupStore>(spec_.memory_bytes, needs_.any())),
+      numbers_processes_(NumbersProcesses(spec_)) {
   if (spec_.exact) {
     store_->OnFull([this](const std::deque<GroupStore::Entry>& entries) {
       for (const GroupStore::Entry& entry : entries) all_.Add(entry.tally);
@@ -79,19 +94,9 @@ Grouping::Grouping(GroupSpec spec)
     return value == GroupValue::kFirst || value == GroupValue::kLast;
   });
   if (times) sums_.time = add(reader::FindField(TRACEFS_FIELD_TIME));
-  if (needs_.files) {
-    sums_.inode = add(FieldRowOf(Field::kInode));
-    sums_.inode_out = add(FieldRowOf(Field::kInodeOut));
-  }
-  if (needs_.processes) sums_.pid = add(FieldRowOf(Field::kPid));
-  if (needs_.files || needs_.processes) {
-    sums_.trace = add(reader::FindField(TRACEFS_FIELD_TRACE));
-  }
   by_file_ = TellFilesApart(spec_.keys);
   for (const GroupKey& key : spec_.keys) {
     key_columns_.push_back(add(key.field));
-    more_columns_.push_back(
-        key.from == From::kProcess ? add(FieldRowOf(Field::kPid)) : SIZE_MAX);
     if (!by_file_) continue;
     const std::optional<Field> second = FieldOfSecond(key);
     second_columns_.push_back(!second ? key_columns_.back()
@@ -178,26 +183,36 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, size_t at,
   for (size_t row = 0; row < rows; ++row) {
     if (values.Has(row)) part->codes[row] = of_code[values.At(row)];
   }
-  if (key.from == From::kProcess) {
-    const Numbers pids(batch, more_columns_[k]);
-    FlatIndex pairs;
-    std::vector<std::string> names;
-    for (size_t row = 0; row < rows; ++row) {
-      if (!pids.Has(row)) {
-        part->codes[row] = Part::kAbsent;
-        continue;
-      }
-      const uint32_t name = part->codes[row];
-      const uint32_t code = pairs.Number(pids.At(row) << 32 | name);
-      if (code == names.size()) {
-        names.push_back((name == Part::kAbsent ? "?" : part->made[name]) + " " +
-                        std::to_string(pids.At(row)));
-      }
-      part->codes[row] = code;
-    }
-    part->made = std::move(names);
-  }
+  if (key.from == From::kProcess) NameProcesses(part);
   part->texts.assign(part->made.begin(), part->made.end());
+}
+
+// From the names of commands to "cc1 1234"; "cc1 1234 (2)" of the second
+// process that had the pid.
+void Grouping::NameProcesses(Part* part) const {
+  std::map<std::pair<ProcessNumbers::Number, uint32_t>, uint32_t> known;
+  std::vector<std::string> names;
+  for (size_t row = 0; row < part->codes.size(); ++row) {
+    const bool is_known = row < callers_.size() &&
+                          callers_[row].number != ProcessNumbers::kUnknown;
+    if (!is_known) {
+      part->codes[row] = Part::kAbsent;
+      continue;
+    }
+    const ProcessNumbers::Found& caller = callers_[row];
+    const uint32_t name = part->codes[row];
+    const auto [at, fresh] = known.try_emplace(
+        {caller.number, name}, static_cast<uint32_t>(names.size()));
+    if (fresh) {
+      names.push_back((name == Part::kAbsent ? "?" : part->made[name]) + " " +
+                      std::to_string(caller.pid));
+      if (caller.earlier != 0) {
+        names.back() += " (" + std::to_string(caller.earlier + 1) + ")";
+      }
+    }
+    part->codes[row] = at->second;
+  }
+  part->made = std::move(names);
 }
 
 // What a flag means depends on the operation.
@@ -336,7 +351,7 @@ void Grouping::Add(const reader::Batch& batch) {
   }
   std::vector<uint32_t> groups(rows, 0);
   const size_t group_count = NumberGroups(parts, &groups);
-  const BatchSums sums(batch, sums_, needs_, origins_);
+  const BatchSums sums(batch, sums_, needs_, callers_, files_);
   std::vector<Part> second_parts;  // made when they are needed
 
   std::vector<size_t> places(group_count, kNoPlace);
@@ -381,7 +396,7 @@ void Grouping::Add(const reader::Batch& batch) {
 void Grouping::AddRecord(const format::Record& record, size_t trace) {
   if (batch_ == nullptr) batch_ = std::make_unique<reader::Batch>(columns_);
   batch_->Add(record, trace);
-  if (spec_.needs_records()) {
+  if (HasKey(spec_, From::kTree)) {
     struct Line {
       std::vector<std::string> names;
     } line;
@@ -401,6 +416,8 @@ void Grouping::AddRecord(const format::Record& record, size_t trace) {
     }
     trees_.push_back(text.empty() ? Part::kAbsent : tree_texts_.Add(text));
   }
+  if (needs_.files) files_.push_back(file_numbers_.Of(record));
+  if (numbers_processes_) callers_.push_back(processes_.Of(record));
   if (batch_->rows() >= kBatchRows || batch_->full()) Flush();
 }
 
@@ -410,6 +427,8 @@ void Grouping::Flush() {
   if (batch_->rows() != 0) Add(*batch_);
   batch_.reset();
   trees_.clear();
+  callers_.clear();
+  files_.clear();
   tree_texts_ = TextDictionary();
 }
 

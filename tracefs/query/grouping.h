@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/query/file_numbers.h"
 #include "tracefs/query/flat_index.h"
 #include "tracefs/query/group_batch.h"
 #include "tracefs/query/group_key.h"
 #include "tracefs/query/group_spill.h"
 #include "tracefs/query/group_store.h"
 #include "tracefs/query/group_values.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/reader/columns.h"
 
 namespace tracefs::query {
@@ -29,8 +31,12 @@ struct GroupSpec {
   // estimates.
   bool exact = false;
 
-  // Keys that columns do not have: who asks for them calls AddRecord.
+  // Keys and values that columns do not have: who asks for them calls
+  // AddRecord.
   bool needs_records() const;
+  // Values that need every operation, also those that are not to be counted
+  // (Grouping::Pass).
+  bool follows_files() const;
 };
 
 // Used by one thread.
@@ -46,16 +52,19 @@ class Grouping {
 
   void Add(const reader::Batch& batch);
   void AddRecord(const format::Record& record, size_t trace);
-  // Whose a trace is, and what its host is called, before its operations come:
-  // for the key `host`, and to tell files and processes apart.
-  void SetTrace(size_t trace, std::string_view host,
-                format::TraceOrigin origin) {
-    if (hosts_.size() <= trace) {
-      hosts_.resize(trace + 1);
-      origins_.resize(trace + 1);
-    }
+  // A record that counts for nothing, in its place among the others.
+  void Pass(const format::Record& record) {
+    if (needs_.files) (void)file_numbers_.Of(record);
+  }
+  // Between the records that it comes between.
+  void TakeProcess(const ProcessRecord& record) {
+    if (numbers_processes_) processes_.Take(record);
+  }
+  // What the host of a trace is called, before its operations come:
+  // for the key `host`.
+  void SetTrace(size_t trace, std::string_view host) {
+    if (hosts_.size() <= trace) hosts_.resize(trace + 1);
     hosts_[trace] = host;
-    origins_[trace] = origin;
   }
   // What an aggregate driver has counted by itself, of those that have the keys
   // (group_counted.h). kInvalid if what is asked for cannot be had of it.
@@ -93,6 +102,7 @@ class Grouping {
   void AddToBoth(const BatchSums& sums, const std::vector<Part>& parts,
                  const std::vector<Part>& second_parts, size_t row);
   void NameFlags(const reader::Batch& batch, size_t key, Part* part);
+  void NameProcesses(Part* part) const;
   void FetchKeys(const std::vector<Part>& parts,
                  const std::vector<uint32_t>& groups,
                  const std::vector<size_t>& places, size_t from, size_t to);
@@ -101,13 +111,11 @@ class Grouping {
   size_t PlaceOf(const std::vector<Part>& parts, size_t row);
   void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
                      std::string* text) const;
-  size_t ColumnAt(const reader::FieldRow* field);
 
   GroupSpec spec_;
   DetailNeeds needs_;
   reader::Batch::Specs columns_;
   std::vector<size_t> key_columns_;
-  std::vector<size_t> more_columns_;  // cpid, of `process`
   // Places in columns_ of what is tallied.
   GroupColumns sums_;
   // Whether what an operation does with its second file belongs to the group of
@@ -117,7 +125,6 @@ class Grouping {
   std::vector<size_t> second_columns_;  // of keys, for the second file
   uint64_t second_unknown_ = 0;  // operations that do not tell which file it is
   std::vector<std::string> hosts_;  // by trace
-  std::vector<format::TraceOrigin> origins_;
   std::shared_ptr<GroupStore> store_;
   GroupSpill spill_;
   // What tracers counted of keys that they had no room for.
@@ -140,6 +147,11 @@ class Grouping {
   std::unique_ptr<reader::Batch> batch_;
   std::vector<uint32_t> trees_;  // of each row
   TextDictionary tree_texts_;
+  bool numbers_processes_ = false;  // a key or value is about them
+  ProcessNumbers processes_;
+  std::vector<ProcessNumbers::Found> callers_;  // of each row
+  FileNumbers file_numbers_;
+  std::vector<FileNumbers::Found> files_;  // likewise
 };
 
 }  // namespace tracefs::query

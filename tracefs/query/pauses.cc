@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "tracefs/query/analyses.h"
-#include "tracefs/query/distinct_count.h"
 #include "tracefs/query/pictures.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
@@ -18,9 +18,10 @@ class Pauses final : public Analysis {
   explicit Pauses(uint64_t width_ns)
       : cuts_(width_ns), gaps_(width_ns), thinks_(width_ns) {}
 
-  void Take(const format::Record& record, size_t trace) override {
+  void Take(const format::Record& record, size_t /*trace*/) override {
     const Event& event = record.event;
     if (!HasRun(record) || record.time_resolution_ns == 0) return;
+    const ProcessNumbers::Number process = processes_.Of(record).number;
     const uint64_t now = record.real_ns;
     if (any_) {
       if (now >= last_ns_) {
@@ -32,16 +33,15 @@ class Pauses final : public Analysis {
     any_ = true;
     last_ns_ = now;
     // Who had to be guessed did not do it himself.
-    const bool known = event.Has(Field::kPid) && event.Has(Field::kLatency) &&
+    const bool known = process != ProcessNumbers::kUnknown &&
+                       event.Has(Field::kLatency) &&
                        NumberOr0(event, Field::kInferred) == 0;
     if (!known) return;
-    const uint64_t key =
-        MixedHash(event.Get(Field::kPid) + (uint64_t{trace} << 32));
     const uint64_t end = tally::AddTo(now, event.Get(Field::kLatency));
-    const auto at = ends_.find(key);
+    const auto at = ends_.find(process);
     if (at == ends_.end()) {
       if (ends_.size() < kMostPausing) {
-        ends_.emplace(key, end);
+        ends_.emplace(process, end);
       } else {
         ++not_followed_;
       }
@@ -53,6 +53,9 @@ class Pauses final : public Analysis {
       ++overlapping_;
     }
     at->second = std::max(at->second, end);
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    processes_.Take(record);
   }
 
   std::vector<Table> Finish() override {
@@ -77,7 +80,8 @@ class Pauses final : public Analysis {
   uint64_t last_ns_ = 0;
   HistogramRows gaps_;
   HistogramRows thinks_;
-  std::unordered_map<uint64_t, uint64_t> ends_;  // by process
+  ProcessNumbers processes_;
+  std::unordered_map<ProcessNumbers::Number, uint64_t> ends_;
   uint64_t back_ = 0;
   uint64_t overlapping_ = 0;
   uint64_t not_followed_ = 0;

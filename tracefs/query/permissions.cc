@@ -28,21 +28,11 @@ std::string Octal(uint64_t number) {
 class Permissions final : public Analysis {
  public:
   void Take(const format::Record& record, size_t /*trace*/) override {
-    if (!HasRun(record)) return;
-    const Event& event = record.event;
-    const uint64_t inode = NumberOr0(event, Field::kInode);
-    const uint64_t key =
-        MixedHash(inode + (uint64_t{OriginOf(record).mount} << 56));
-    if (event.op == Op::setattr_) TakeChange(record, Known(inode, key));
-    if (inode == 0) return;
-    const bool gone = !Failed(event) &&
-                      (event.op == Op::unlink_ || event.op == Op::rmdir_) &&
-                      NumberOr0(event, Field::kNlink) <= 1;
-    if (gone) {
-      files_.erase(key);
-      return;
-    }
-    if (event.Has(Field::kMode) && !Failed(event)) Learn(event, key);
+    TakeAny(record, /*counts=*/true);
+  }
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    TakeAny(record, /*counts=*/false);
   }
 
   std::vector<Table> Finish() override {
@@ -76,6 +66,25 @@ class Permissions final : public Analysis {
     uint64_t gid = 0;
     bool owned = false;
   };
+
+  void TakeAny(const format::Record& record, bool counts) {
+    if (!HasRun(record)) return;
+    const Event& event = record.event;
+    const uint64_t inode = NumberOr0(event, Field::kInode);
+    const uint64_t key =
+        MixedHash(inode + (uint64_t{OriginOf(record).mount} << 56));
+    if (event.op == Op::setattr_ && counts)
+      TakeChange(record, Known(inode, key));
+    if (inode == 0) return;
+    const bool gone = !Failed(event) &&
+                      (event.op == Op::unlink_ || event.op == Op::rmdir_) &&
+                      NumberOr0(event, Field::kNlink) <= 1;
+    if (gone) {
+      files_.erase(key);
+      return;
+    }
+    if (event.Has(Field::kMode) && !Failed(event)) Learn(event, key);
+  }
 
   const File* Known(uint64_t inode, uint64_t key) const {
     const auto at = inode == 0 ? files_.end() : files_.find(key);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <unordered_map>
+#include <utility>
 
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
@@ -59,7 +60,7 @@ class Depth {
 
 class Queueing final : public Analysis {
  public:
-  void Take(const format::Record& record, size_t trace) override {
+  void Take(const format::Record& record, size_t /*trace*/) override {
     const Event& event = record.event;
     if (!HasRun(record) || !event.Has(Field::kLatency) ||
         record.time_resolution_ns == 0) {
@@ -68,17 +69,22 @@ class Queueing final : public Analysis {
     const uint64_t end =
         tally::AddTo(record.real_ns, event.Get(Field::kLatency));
     all_.Take(record.real_ns, end);
-    // Hosts give the same numbers to different processes.
-    const auto pid = static_cast<uint32_t>(NumberOr0(event, Field::kPid));
-    const uint64_t key = uint64_t{trace} << 32 | pid;
+    const ProcessNumbers::Found found = numbers_.Of(record);
+    // Who is not known is so on each machine.
+    const std::pair key(found.number, found.number == ProcessNumbers::kUnknown
+                                          ? OriginOf(record).machine
+                                          : 0);
     if (processes_.size() >= kMostQueueing && !processes_.contains(key)) {
       ++not_followed_;
       return;
     }
     Process& process = processes_[key];
-    process.pid = pid;
+    process.pid = found.pid;
     if (process.comm.empty()) process.comm = record.Text(Field::kComm);
     process.depth.Take(record.real_ns, end);
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    numbers_.Take(record);
   }
 
   std::vector<Table> Finish() override {
@@ -127,7 +133,9 @@ class Queueing final : public Analysis {
     Depth depth;
   };
   Depth all_;
-  std::unordered_map<uint64_t, Process> processes_;  // by trace and pid
+  ProcessNumbers numbers_;
+  // By number, and for those without one by machine.
+  std::map<std::pair<ProcessNumbers::Number, uint32_t>, Process> processes_;
   uint64_t not_followed_ = 0;
 };
 

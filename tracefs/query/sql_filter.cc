@@ -6,6 +6,7 @@
 #include "filters/input/check.h"
 #include "filters/input/name_service.h"
 #include "filters/input/trace_words.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op.h"
 #include "tracefs/export/columns.h"
@@ -17,17 +18,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::string Joined(const Strings& parts, std::string_view between) {
-  std::string all;
-  for (const std::string& part : parts) {
-    if (!all.empty()) all += between;
-    all += part;
-  }
-  return all;
-}
-
 std::string List(const Strings& parts) {
-  return "(" + Joined(parts, ", ") + ")";
+  return "(" + JoinWords(parts, ", ") + ")";
 }
 
 // The regular expression, as RE2 and Java know them, that a pattern is.
@@ -113,7 +105,7 @@ class Writer {
       const bool nested = child.kind == Kind::kAnd || child.kind == Kind::kOr;
       parts.push_back(nested ? "(" + part + ")" : part);
     }
-    *out += Joined(parts, filter.kind == Kind::kAnd ? " AND " : " OR ");
+    *out += JoinWords(parts, filter.kind == Kind::kAnd ? " AND " : " OR ");
     return {};
   }
 
@@ -246,7 +238,7 @@ class Writer {
     }
     if (single.size() == 1) parts.push_back(name + " = " + single[0]);
     if (single.size() > 1) parts.push_back(name + " IN " + List(single));
-    return parts.size() == 1 ? parts[0] : "(" + Joined(parts, " OR ") + ")";
+    return parts.size() == 1 ? parts[0] : "(" + JoinWords(parts, " OR ") + ")";
   }
 
   // Success is no error in the column.
@@ -317,7 +309,7 @@ class Writer {
           break;
       }
     }
-    *out = parts.size() == 1 ? parts[0] : "(" + Joined(parts, " OR ") + ")";
+    *out = parts.size() == 1 ? parts[0] : "(" + JoinWords(parts, " OR ") + ")";
     return {};
   }
 };

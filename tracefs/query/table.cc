@@ -77,6 +77,10 @@ void MakeRows(const std::vector<uint32_t>& order, Table* table) {
 Row SumOf(const std::vector<uint32_t>& order, size_t top, const Table& table) {
   Row sum = table.other ? *table.other : Row(table.columns.size());
   Row made;
+  // Of two parts together these cannot be told by what they are of each.
+  for (size_t i = 1; i < sum.size(); ++i) {
+    if (!table.columns[i].adds) sum[i] = {};
+  }
   for (size_t r = top; r < order.size(); ++r) {
     if (table.source != nullptr) table.source->Make(order[r], &made);
     const Row& row = table.source != nullptr ? made : table.rows[order[r]];

@@ -9,6 +9,9 @@ namespace {
 
 class Verdict final : public Analysis {
  public:
+  explicit Verdict(std::string narrowed_by)
+      : narrowed_by_(std::move(narrowed_by)) {}
+
   void Take(const format::Record& record, size_t /*trace*/) override {
     headline_.Add(record);
   }
@@ -19,6 +22,7 @@ class Verdict final : public Analysis {
   void TakeTraces(
       std::span<const format::TraceContext* const> traces) override {
     HeadlineFacts facts;
+    facts.narrowed_by = narrowed_by_;
     for (const format::TraceContext* const trace : traces) {
       facts.traces.push_back(trace->name);
     }
@@ -45,14 +49,15 @@ class Verdict final : public Analysis {
   }
 
  private:
+  const std::string narrowed_by_;
   Headline headline_;
   HeadlineText text_;
 };
 
 }  // namespace
 
-std::unique_ptr<Analysis> MakeVerdict(const AnalysisOptions& /*options*/) {
-  return std::make_unique<Verdict>();
+std::unique_ptr<Analysis> MakeVerdict(const AnalysisOptions& options) {
+  return std::make_unique<Verdict>(options.narrowed_by);
 }
 
 }  // namespace tracefs::query

@@ -6,10 +6,12 @@
 #include <optional>
 #include <set>
 
+#include "tracefs/base/join.h"
 #include "tracefs/event/op_set.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_identities.h"
+#include "tracefs/query/process_numbers.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_place.h"
 #include "tracefs/tally/sums.h"
@@ -41,8 +43,9 @@ bool Changes(const Event& event) {
 
 struct UserKey {
   uint32_t machine = 0;  // format::TraceOrigin
-  uint64_t pid = 0;
+  uint32_t pid = 0;
   uint64_t uid = 0;
+  ProcessNumbers::Number process = ProcessNumbers::kUnknown;
   auto operator<=>(const UserKey&) const = default;
 };
 
@@ -96,7 +99,10 @@ class Place {
     for (size_t i = 0; i < names_.size(); ++i) names_[i].asked = 1u << i;
   }
 
-  void Take(const format::Record& record, uint64_t number);
+  // `process`: that did it. `counts`: it was asked about; else only names are
+  // followed.
+  void Take(const format::Record& record, uint64_t number,
+            const ProcessNumbers::Found& process, bool counts);
 
   // The first reading that anything was done to; nothing if there is none.
   std::optional<size_t> Answer() const;
@@ -119,7 +125,7 @@ class Place {
 
  private:
   void Ask(size_t reading, Number number);
-  void Add(const format::Record& record, uint64_t number,
+  void Add(const format::Record& record, uint64_t number, const UserKey& key,
            const FileIdentities::Touched& touched, std::string_view path,
            std::string_view path2);
   void AddUse(Account* account, const UserKey& key, const User& user);
@@ -186,7 +192,8 @@ void Place::AddStep(Account* account, WhoStep step) {
   if (account->asked == 0) ++kept_;
 }
 
-void Place::Take(const format::Record& record, uint64_t number) {
+void Place::Take(const format::Record& record, uint64_t number,
+                 const ProcessNumbers::Found& process, bool counts) {
   const Event& event = record.event;
   PathBuffer buffer, buffer2;
   const std::string_view path = format::PathOf(record, buffer);
@@ -211,16 +218,18 @@ void Place::Take(const format::Record& record, uint64_t number) {
     // By the rename of a directory above.
     if (event.op == Op::rename_) Ask(i, identities_.Called(name));
   }
-  Add(record, number, touched, path, path2);
+  if (!counts) return;
+  const UserKey key = {.machine = OriginOf(record).machine,
+                       .pid = process.pid,
+                       .uid = NumberOr0(event, Field::kUid),
+                       .process = process.number};
+  Add(record, number, key, touched, path, path2);
 }
 
 void Place::Add(const format::Record& record, uint64_t number,
-                const FileIdentities::Touched& touched, std::string_view path,
-                std::string_view path2) {
+                const UserKey& key, const FileIdentities::Touched& touched,
+                std::string_view path, std::string_view path2) {
   const Event& event = record.event;
-  const UserKey key = {.machine = OriginOf(record).machine,
-                       .pid = NumberOr0(event, Field::kPid),
-                       .uid = NumberOr0(event, Field::kUid)};
   User user = {.comm = std::string(record.Text(Field::kComm)),
                .count = 1,
                .errors = Failed(event) ? 1u : 0u,
@@ -238,7 +247,7 @@ void Place::Add(const format::Record& record, uint64_t number,
     step.row = {Value::Number(record.real_ns),
                 Value::Text(OpName(event.op)),
                 Value::Text(record.Text(Field::kComm)),
-                Value::Number(NumberOr0(event, Field::kPid)),
+                Value::Number(key.pid),
                 Failed(event) ? Value::Text(ErrnoName(event.Get(Field::kErrno)))
                               : Value(),
                 Value::Text(path),
@@ -293,27 +302,39 @@ class Who final : public Analysis {
  public:
   explicit Who(const AnalysisOptions& options)
       : given_(options.path),
-        narrowed_(options.narrowed),
+        narrowed_(!options.narrowed_by.empty()),
         folder_(reader::WorkingFolder()) {}
 
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t trace) override {
+    TakeAny(record, trace, /*counts=*/false);
+  }
   void Take(const format::Record& record, size_t trace) override {
-    if (record.trace != nullptr) traces_[trace] = record.trace;
-    if (!HasRun(record)) return;
-    ++operations_;
+    TakeAny(record, trace, /*counts=*/true);
     const Event& event = record.event;
+    if (!HasRun(record)) return;
     if (event.op == Op::copy_file_range_ && !event.Has(Field::kInodeOut) &&
         !event.Has(Field::kFhOut) && !record.HasText(Field::kNewPath)) {
       ++copies_without_end_;
     }
-    if (Place* const place = PlaceOf(record)) {
-      place->Take(record, operations_);
-    }
+  }
+  void TakeProcess(const ProcessRecord& record) override {
+    processes_.Take(record);
   }
 
   std::vector<Table> Finish() override;
   Status Verdict() const override { return verdict_; }
 
  private:
+  void TakeAny(const format::Record& record, size_t trace, bool counts) {
+    if (record.trace != nullptr) traces_[trace] = record.trace;
+    if (!HasRun(record)) return;
+    const ProcessNumbers::Found process = processes_.Of(record);
+    if (counts) ++operations_;
+    if (Place* const place = PlaceOf(record)) {
+      place->Take(record, operations_, process, counts);
+    }
+  }
   // Traces of one mount know the same files.
   Place* PlaceOf(const format::Record& record);
   void Gather(const Place& place, size_t reading);
@@ -325,6 +346,7 @@ class Who final : public Analysis {
   const std::string folder_;
   std::map<size_t, const format::TraceContext*> traces_;
   std::map<uint32_t, Place> places_;  // by mount
+  ProcessNumbers processes_;
   uint64_t operations_ = 0;
   uint64_t copies_without_end_ = 0;
   // The answer.
@@ -397,10 +419,7 @@ Table Who::UsersTable() const {
   const bool several = hosts.size() > 1;
   if (several) users.columns.push_back({"host"});
   for (const auto& [key, u] : users_) {
-    std::string ops;
-    for (const Op op : u.ops) {
-      ops += (ops.empty() ? "" : " ") + std::string(OpName(op));
-    }
+    const std::string ops = JoinWords(u.ops, " ", &OpName);
     users.rows.push_back({Value::Text(u.comm), Value::Number(key.pid),
                           Value::Number(key.uid), Value::Number(u.count),
                           Value::Number(u.errors), Value::Number(u.read),

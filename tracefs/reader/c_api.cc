@@ -3,10 +3,8 @@
 #include <fcntl.h>
 
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tracefs/base/version.h"
 #include "tracefs/crypto/key_source.h"

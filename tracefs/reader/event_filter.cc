@@ -14,9 +14,9 @@ Result<std::unique_ptr<EventFilter>> EventFilter::Compile(
   for (size_t i = 0; i < kOpCount; ++i) {
     const auto op = static_cast<Op>(i);
     const FilterNeeds needs = made->filter_->Needs(op);
-    if (needs.constant != Verdict::kDrop) {
-      made->wanted_ops_ |= uint64_t{1} << i;
-    }
+    const uint64_t bit = uint64_t{1} << i;
+    if (needs.constant != Verdict::kDrop) made->wanted_ops_ |= bit;
+    if (needs.constant == Verdict::kKeep) made->whole_ops_ |= bit;
     made->asks_for_ancestors_ |= needs.ancestors;
   }
   return made;

@@ -27,6 +27,8 @@ class EventFilter {
   // The operations of which it may keep any, a bit each: the others need not
   // be decoded.
   uint64_t wanted_ops() const { return wanted_ops_; }
+  // Those of which it keeps all, likewise.
+  uint64_t whole_ops() const { return whole_ops_; }
   // Whether `descendant of` is in it, for which blocks have to be read in
   // order.
   bool asks_for_ancestors() const { return asks_for_ancestors_; }
@@ -40,6 +42,7 @@ class EventFilter {
   NameTable names_;  // outlives filter_
   std::optional<Filter> filter_;
   uint64_t wanted_ops_ = 0;
+  uint64_t whole_ops_ = 0;
   bool asks_for_ancestors_ = false;
 };
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "tracefs/base/thread.h"
@@ -125,11 +124,12 @@ std::unique_ptr<format::TraceContext> ParallelColumns::MakeContext() const {
   context->widths = reader_->context().widths;
   context->wanted_ops = reader_->context().wanted_ops;
   context->from_real_ns = reader_->context().from_real_ns;
+  context->loss_window = reader_->context().loss_window;
   return context;
 }
 
-std::shared_ptr<Batch> ParallelColumns::Fill(
-    format::BlockDecoder* block) const {
+std::shared_ptr<Batch> ParallelColumns::Fill(format::BlockDecoder* block,
+                                             format::ReadStats* stats) const {
   auto batch = std::make_shared<Batch>(options_.specs);
   const TimeWindow& range = options_.range;
   const bool whole = range.whole();
@@ -138,12 +138,13 @@ std::shared_ptr<Batch> ParallelColumns::Fill(
   while (!block->at_end() && !batch->full()) {
     const uint64_t time = block->next_time();
     if (!block->Next(&record)) continue;  // what happened to a process
-    if (!whole &&
-        (record.time_resolution_ns == 0 || record.real_ns < range.from_ns ||
-         record.real_ns >= range.to_ns)) {
+    const bool timeless = record.time_resolution_ns == 0;
+    if (!whole && !timeless && !range.Has(record.real_ns)) continue;
+    if (options_.filter != nullptr && !options_.filter->Keep(record.event)) {
       continue;
     }
-    if (options_.filter != nullptr && !options_.filter->Keep(record.event)) {
+    if (!whole && timeless) {
+      if (!record.event.before) ++stats->timeless_events;
       continue;
     }
     batch->Add(record, trace_);
@@ -190,7 +191,7 @@ void ParallelColumns::Decode(Job* job, format::PayloadDecoder* decoder,
     ++context->stats.blocks;
     job->watermark_ns = block->head().watermark_ns;
     job->watermark_real_ns = block->head().clock.ToReal(job->watermark_ns);
-    job->batch = Fill(block.get());
+    job->batch = Fill(block.get(), &context->stats);
     if (!options_.on_text) FinishBatch(job->batch.get());
   }
   job->stats = std::exchange(context->stats, {});
@@ -235,9 +236,9 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
     ++taken_;
     offset_ = std::max(offset_, job.offset);
     Account(&job);
-    // No later block has an operation that began before.
+    // No later block has an operation that began before, nor tells of a loss.
     const bool beyond = options_.range.to_ns != UINT64_MAX && !job.end &&
-                        job.watermark_real_ns >= options_.range.to_ns;
+                        job.watermark_real_ns >= EndOfLosses(options_.range);
     ended_ = ended_ || beyond;
     lock.unlock();
     changed_.notify_all();
@@ -263,7 +264,7 @@ std::shared_ptr<Batch> ParallelColumns::NextOfFirst() {
   format::BlockDecoder* const block = options_.first.get();
   if (block != nullptr) watermark_ns_ = block->head().watermark_ns;
   while (block != nullptr && !block->at_end()) {
-    std::shared_ptr<Batch> batch = Fill(block);
+    std::shared_ptr<Batch> batch = Fill(block, &reader_->mutable_stats());
     FinishBatch(batch.get());
     if (batch->rows() != 0) return batch;
   }
@@ -271,7 +272,7 @@ std::shared_ptr<Batch> ParallelColumns::NextOfFirst() {
 }
 
 Result<std::shared_ptr<Batch>> ParallelColumns::NextOfRest() {
-  std::shared_ptr<Batch> batch = Fill(rest_.block.get());
+  std::shared_ptr<Batch> batch = Fill(rest_.block.get(), &rest_.context->stats);
   FinishBatch(batch.get());
   if (rest_.block->at_end()) {
     const std::lock_guard lock(mutex_);

@@ -91,7 +91,9 @@ class ParallelColumns {
               std::unique_ptr<format::TraceContext>* context);
   std::unique_ptr<format::TraceContext> MakeContext() const;
   // Fills a batch from the block, as far as it goes.
-  std::shared_ptr<Batch> Fill(format::BlockDecoder* block) const;
+  // `stats`: of who accounts for the block.
+  std::shared_ptr<Batch> Fill(format::BlockDecoder* block,
+                              format::ReadStats* stats) const;
   Result<std::shared_ptr<Batch>> NextOfRest();
   // From a block that was read before; null at its end.
   std::shared_ptr<Batch> NextOfFirst();

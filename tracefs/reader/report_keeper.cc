@@ -76,6 +76,12 @@ std::string ReportKeeper::Text(const std::string& prefix,
   };
   unknown(stats.unknown_messages, "messages");
   unknown(stats.unknown_arguments, "arguments");
+  if (stats.timeless_events != 0) {
+    line(std::to_string(stats.timeless_events) +
+         (stats.timeless_events == 1 ? " operation has" : " operations have") +
+         " no time, and can be in no answer with --from or --to: ask without "
+         "them");
+  }
   if (stats.unordered_events != 0) {
     line(std::to_string(stats.unordered_events) +
          " operations are listed after later ones");

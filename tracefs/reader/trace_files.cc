@@ -9,8 +9,12 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
+#include "tracefs/base/folder.h"
 #include "tracefs/base/printable.h"
+#include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/marks.h"
@@ -73,6 +77,40 @@ Status AddFiles(const std::string& name, std::vector<std::string>* files) {
   }
   files->insert(files->end(), found.begin(), found.end());
   return Status::Ok();
+}
+
+std::vector<std::string> AllParts(const std::string& path) {
+  constexpr size_t kDigits = 6;
+  const auto is_number = [](std::string_view text) {
+    return text.size() == kDigits && IsMadeOf(text, kDecimalDigits);
+  };
+  const size_t slash = path.rfind('/');
+  const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
+  const std::string folder = name_at == 0 ? "." : path.substr(0, name_at);
+  std::string base = path.substr(name_at);
+  if (const size_t dot = base.rfind('.');
+      dot != base.npos && is_number(std::string_view(base).substr(dot + 1))) {
+    base.resize(dot);
+  }
+  const UniqueFd dir(
+      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto names = NamesInFolder(dir.get());
+  std::vector<std::string> files;
+  for (const std::string& name :
+       names.ok() ? *names : std::vector<std::string>()) {
+    std::string_view rest = name;
+    if (!TakePrefix(rest, base)) continue;
+    if (rest.empty() || (TakePrefix(rest, ".") && is_number(rest))) {
+      files.push_back(path.substr(0, name_at) + name);
+    }
+  }
+  std::vector<TraceFiles> traces = JoinParts(files);
+  const auto found = std::ranges::find_if(traces, [&](const TraceFiles& trace) {
+    // Its first part may be gone, which has the name of the whole.
+    return std::ranges::find(trace.paths, path) != trace.paths.end() ||
+           (traces.size() == 1 && ::access(path.c_str(), F_OK) != 0);
+  });
+  return found == traces.end() ? std::vector{path} : std::move(found->paths);
 }
 
 std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files) {

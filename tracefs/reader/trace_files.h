@@ -23,4 +23,9 @@ struct TraceFiles {
 // or cannot be read, is a trace by itself.
 std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files);
 
+// `path` and all other parts of its trace that lie beside it, named as a mount
+// names them ("t", "t.000001", …), in order: for who must not go by one part
+// alone. The path itself where it is no part of any.
+std::vector<std::string> AllParts(const std::string& path);
+
 }  // namespace tracefs

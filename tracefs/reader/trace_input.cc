@@ -32,6 +32,19 @@ constexpr uint64_t kPatienceNs = kNsPerSecond;
 
 }  // namespace
 
+std::string NarrowedBy(const InputOptions& options) {
+  std::vector<std::string_view> names;
+  if (!options.filter.empty()) names.push_back("--filter");
+  if (options.from) names.push_back("--from");
+  if (options.to) names.push_back("--to");
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i != 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
 Result<std::unique_ptr<TraceInput>> TraceInput::Open(
     const InputOptions& options, InputSinks sinks) {
   std::unique_ptr<TraceInput> made(new TraceInput(options, std::move(sinks)));
@@ -73,10 +86,11 @@ Status TraceInput::SetFilter() {
   filter_.emplace(*std::move(filter));
   filter_here_ = filter_->compiled() == nullptr;
   if (filter_here_) return {};
+  filter_here_ = options_.everything;
   for (const std::string& warning : filter_->compiled()->warnings()) {
     if (sinks_.warn) sinks_.warn(warning);
   }
-  traces_.SetFilter(filter_->compiled());
+  if (!filter_here_) traces_.SetFilter(filter_->compiled());
   return {};
 }
 
@@ -120,8 +134,9 @@ Status TraceInput::SetWindow() {
   window_ = *window;
   TimeWindow range = window_;
   // What runs at the begin may have begun long before.
-  if (options_.overlapping) range.from_ns = 0;
+  if (options_.overlapping || options_.everything) range.from_ns = 0;
   traces_.SetRange(range);
+  traces_.SetLossWindow(window_);
   return {};
 }
 
@@ -211,7 +226,10 @@ bool TraceInput::Next(Record* record) {
     }
     if (!hurry) waited_ns_ = 0;
     if (options_.overlapping && !Overlaps(*record)) continue;
-    if (filter_here_ && !filter_->Keep(*record)) continue;
+    asked_ = (!filter_here_ || filter_->Keep(*record)) &&
+             (!options_.everything || window_.whole() ||
+              window_.Has(record->real_ns));
+    if (!asked_ && !options_.everything) continue;
     return true;
   }
 }
@@ -242,8 +260,8 @@ Status TraceInput::ForEachBatch(const Batch::Specs& columns,
                                 const std::function<void(const Batch&)>& use) {
   // Threads that decode blocks see no process records, nor what was counted.
   const auto compiled = filter_ ? filter_->compiled() : nullptr;
-  if (filter_here_ || options_.overlapping || sinks_.process ||
-      sinks_.aggregate ||
+  if (filter_here_ || options_.overlapping || options_.everything ||
+      sinks_.process || sinks_.aggregate ||
       (compiled != nullptr && compiled->asks_for_ancestors())) {
     return BatchesByTime(columns, use);
   }

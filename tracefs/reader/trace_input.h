@@ -35,10 +35,17 @@ struct InputOptions {
   std::optional<TimeSpec> from = std::nullopt;
   std::optional<TimeSpec> to = std::nullopt;
   bool overlapping = false;  // also what was running at `from`
+  // What filter and times leave out comes, too, up to `to`; asked() tells it
+  // from the rest. For who follows files and processes. Without `follow`.
+  bool everything = false;
   bool follow = false;       // at the end of what grows, wait for more
   bool all_or_none = false;  // Open fails if any trace cannot be opened
   unsigned threads = 0;      // for batches; 0: as many as there are processors
 };
+
+// What of the options leaves operations out: "--filter, --from and --to";
+// empty: nothing does.
+std::string NarrowedBy(const InputOptions& options);
 
 // Each may be null.
 struct InputSinks {
@@ -81,6 +88,8 @@ class TraceInput {
   // The next operation, in order of time; false at the end. With `follow`, it
   // waits for it.
   bool Next(format::Record* record);
+  // Whether filter and times leave the last one in.
+  bool asked() const { return asked_; }
   // The number of the trace that a record is of.
   size_t NumberOf(const format::Record& record) const {
     return traces_.NumberOf(record);
@@ -159,6 +168,7 @@ class TraceInput {
   TraceSet traces_;
   std::optional<TimeRange> span_;
   const std::atomic<bool>* stop_ = nullptr;
+  bool asked_ = true;       // with `everything`
   bool read_on_ = false;    // beyond headers
   uint64_t looked_at_ = 0;  // operations
   uint64_t waited_ns_ = 0;  // since the last one

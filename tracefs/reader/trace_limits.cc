@@ -5,9 +5,17 @@
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/text.h"
+#include "tracefs/reader/event_filter.h"
 #include "tracefs/reader/opaque_fields.h"
 
 namespace tracefs::reader {
+
+namespace {
+
+constexpr char kMayBeOne[] =
+    ": files that had one inode number, or one name, may be taken for one";
+
+}  // namespace
 
 std::vector<std::string> LimitsOf(const format::TraceContext& trace) {
   constexpr size_t kMaxText = 200;
@@ -40,6 +48,31 @@ std::vector<std::string> LimitsOf(const format::TraceContext& trace) {
     limits.push_back(std::move(opaque));
   }
   return limits;
+}
+
+std::string LimitOfFiles(const format::TraceContext& trace) {
+  constexpr Op kNaming[] = {Op::create_, Op::mknod_,  Op::mkdir_,
+                            Op::unlink_, Op::rename_, Op::link_};
+  std::string missing;
+  const std::string_view text =
+      Trim(trace.description.header.Get("filter.text"));
+  uint64_t wanted = UINT64_MAX;
+  if (!text.empty()) {
+    const auto filter = EventFilter::Compile(text, "filter");
+    if (filter.ok()) wanted = (*filter)->wanted_ops();
+  }
+  for (const Op op : kNaming) {
+    if ((wanted >> Index(op) & 1) != 0) continue;
+    missing += (missing.empty() ? "" : " ") + std::string(OpName(op));
+  }
+  if (!missing.empty()) {
+    return "its filter left out " + missing + kMayBeOne;
+  }
+  if (trace.stats.lost_events != 0) {
+    return std::to_string(trace.stats.lost_events) + " operations were lost" +
+           kMayBeOne;
+  }
+  return {};
 }
 
 }  // namespace tracefs::reader

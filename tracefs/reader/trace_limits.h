@@ -14,4 +14,9 @@ namespace tracefs::reader {
 // are escaped.
 std::vector<std::string> LimitsOf(const format::TraceContext& trace);
 
+// Why files that had one inode number, or one name, may be taken for one: what
+// makes, names and removes them was not recorded, or is lost. Empty: it may
+// not.
+std::string LimitOfFiles(const format::TraceContext& trace);
+
 }  // namespace tracefs::reader

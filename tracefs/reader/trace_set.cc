@@ -72,7 +72,45 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
   if (filter_ != nullptr) {
     reader->mutable_context().wanted_ops = filter_->wanted_ops();
   }
+  reader->mutable_context().loss_window = range_;
   merger_.Add(std::move(reader));
+}
+
+void TraceSet::SetRange(const TimeWindow& range) {
+  range_ = range;
+  SetLossWindow(range);
+}
+
+void TraceSet::SetLossWindow(const TimeWindow& window) {
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    merger_.reader(i).mutable_context().loss_window = window;
+  }
+}
+
+void TraceSet::ReadLosses() {
+  const uint64_t end_ns = EndOfLosses(range_);
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    TraceReader& reader = merger_.reader(i);
+    format::TraceContext& context = reader.mutable_context();
+    // Of all else that is there nothing concerns who asked.
+    format::ReadStats kept = context.stats;
+    format::ReportSink report = std::exchange(
+        context.report, [tell = context.report](const format::Report& r) {
+          if (tell && r.kind == format::ReportKind::kLoss) tell(r);
+        });
+    context.wanted_ops = 0;
+    for (std::unique_ptr<format::BlockDecoder> block;;) {
+      const Result<ReadStep> step = reader.NextBlock(&block);
+      if (!step.ok() || *step != ReadStep::kItem) break;
+      const format::BlockHead& head = block->head();
+      if (head.clock.ToReal(head.watermark_ns) >= end_ns) break;
+    }
+    kept.lost_events = context.stats.lost_events;
+    kept.losses = std::move(context.stats.losses);
+    kept.lost_messages = std::move(context.stats.lost_messages);
+    context.stats = std::move(kept);
+    context.report = std::move(report);
+  }
 }
 
 void TraceSet::SetFilter(std::shared_ptr<const EventFilter> filter) {
@@ -116,16 +154,22 @@ ReadStep TraceSet::Next(format::Record* record, bool hurry) {
     const ReadStep step = merger_.Next(record, hurry);
     if (step != ReadStep::kItem) return step;
     if (!range_.whole()) {
-      if (record->time_resolution_ns == 0 || record->real_ns < range_.from_ns) {
+      if (record->time_resolution_ns == 0) {
+        const bool asked = filter_ == nullptr || filter_->Keep(record->event);
+        if (asked && !record->event.before) {
+          ++trace(NumberOf(*record)).mutable_stats().timeless_events;
+        }
         continue;
       }
+      if (record->real_ns < range_.from_ns) continue;
       if (record->real_ns >= range_.to_ns) {
         ended_ = true;
+        ReadLosses();
         return ReadStep::kEnd;
       }
     }
-    if (filter_ != nullptr && !filter_->Keep(record->event)) continue;
     if (record->trace->origin.machine == 0) (void)OriginOf(NumberOf(*record));
+    if (filter_ != nullptr && !filter_->Keep(record->event)) continue;
     return step;
   }
 }
@@ -151,8 +195,27 @@ format::TraceOrigin TraceSet::OriginOf(size_t i) {
   format::TraceContext& trace = merger_.reader(i).mutable_context();
   if (trace.origin.machine == 0) {
     trace.origin = origins_.Of(trace.description.header);
+    ShareProcesses(&trace);
   }
   return trace.origin;
+}
+
+void TraceSet::ShareProcesses(format::TraceContext* trace) {
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    const format::TraceContext& other = merger_.reader(i).context();
+    if (&other == trace || other.origin.machine != trace->origin.machine) {
+      continue;
+    }
+    for (auto& [pid, known] : *trace->processes) {
+      if (other.processes->size() >= format::KnownProcess::kMost) break;
+      // An end tells neither name nor parent.
+      format::KnownProcess& shared = (*other.processes)[pid];
+      if (known.ppid != 0) shared.ppid = known.ppid;
+      if (!known.comm.empty()) shared.comm = std::move(known.comm);
+    }
+    trace->processes = other.processes;
+    return;
+  }
 }
 
 bool TraceSet::AnythingRead() const {

@@ -40,6 +40,14 @@ struct TraceSinks {
   format::ProcessRecordSink process = nullptr;  // of those in the range
 };
 
+// Until when blocks may tell of losses in a window: what is lost is told in a
+// later block, which waits for the output as others do.
+inline uint64_t EndOfLosses(const TimeWindow& window) {
+  constexpr uint64_t kLateNs = 10'000'000'000;
+  return window.to_ns > UINT64_MAX - kLateNs ? UINT64_MAX
+                                             : window.to_ns + kLateNs;
+}
+
 // Used by one thread.
 class TraceSet {
  public:
@@ -70,7 +78,9 @@ class TraceSet {
   // Operations that began in it; those without a time are in no window but the
   // whole one. The begin is looked for where the input can be read anywhere,
   // and read up to elsewhere.
-  void SetRange(const TimeWindow& range) { range_ = range; }
+  void SetRange(const TimeWindow& range);
+  // Losses outside are not told: where that is not the range.
+  void SetLossWindow(const TimeWindow& window);
   const TimeWindow& range() const { return range_; }
   // Takes a block of that trace that was read elsewhere.
   void Give(size_t i, std::unique_ptr<format::BlockDecoder> block) {
@@ -115,6 +125,10 @@ class TraceSet {
  private:
   // Goes to where the range begins.
   void Begin();
+  // What one trace of a machine tells of its processes holds in the others.
+  void ShareProcesses(format::TraceContext* trace);
+  // Reads on for what was lost before the range ended.
+  void ReadLosses();
 
   const Options options_;
   TimeWindow range_;

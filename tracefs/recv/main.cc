@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/file_io.h"
@@ -207,15 +208,11 @@ Status List(const std::string& path) {
   if (!all.ok()) return all.status();
   std::string text = "#trace\tsender\tbytes\tlast block\n";
   for (const KeptTrace& trace : *all) {
-    std::array<char, 32> when;
-    const time_t at = trace.written_s;
-    tm utc{};
-    ::gmtime_r(&at, &utc);
-    ::strftime(when.data(), when.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
     const std::string sender = SenderOf(trace.name);
     text += Printable(trace.name) + '\t' +
             (sender.empty() ? "-" : Printable(sender)) + '\t' +
-            std::to_string(trace.bytes) + '\t' + when.data() + '\n';
+            std::to_string(trace.bytes) + '\t' +
+            UtcText(trace.written_s, "%Y-%m-%dT%H:%M:%SZ") + '\n';
   }
   return WriteAll(STDOUT_FILENO, AsBytes(text), "standard output");
 }

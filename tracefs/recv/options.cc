@@ -259,9 +259,7 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   RecvOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   if (given.Has("list")) {
     result.list = given.Text("list");
     if (given.Has("listen") || given.Has("out") || given.Has("format")) {

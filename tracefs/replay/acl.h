@@ -14,6 +14,10 @@ namespace tracefs::replay {
 inline constexpr char kAccessAcl[] = "system.posix_acl_access";
 inline constexpr char kDefaultAcl[] = "system.posix_acl_default";
 
+inline bool IsAcl(std::string_view xattr) {
+  return xattr == kAccessAcl || xattr == kDefaultAcl;
+}
+
 // Whether rights in it are those of a user or group by name. An unreadable one
 // may have such; an empty one, which stands for none, has not.
 bool NamesSomebody(ByteSpan acl);

@@ -55,6 +55,8 @@ enum ActionFlag : uint32_t {
   kWasKept = 1u << 11,
   kKeptCopy = 1u << 12,  // `kept_check` is CRC-32C; else a time
   kHasMtime = 1u << 13,  // `kept_mtime_ns` is known
+  // What it removes may have had an ACL that the trace does not tell.
+  kUnknownAcl = 1u << 14,
 };
 
 // What keeps two operations of different lanes in order: a counter that this

@@ -9,6 +9,11 @@
 #include <unordered_set>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/printable.h"
+#include "tracefs/base/text.h"
+#include "tracefs/event/op_set.h"
+#include "tracefs/reader/event_filter.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/replay/caller_words.h"
 #include "tracefs/replay/undo_rooms.h"
@@ -124,6 +129,33 @@ uint64_t EndOf(const format::Record& record) {
          (event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0);
 }
 
+// Why a trace may lack changes that it was not to tell of; empty: it has all.
+std::string LeftOutOf(const format::TraceContext& trace, bool complete) {
+  const format::ReadStats& stats = trace.stats;
+  if (stats.first_part != 0) {
+    return "its parts before number " + std::to_string(stats.first_part) +
+           " are not there";
+  }
+  if (complete && stats.goes_on != 0) {
+    return "its parts from number " + std::to_string(stats.goes_on) +
+           " on are not there";
+  }
+  if (stats.changes != 0) {
+    return "its tracer was stopped, or had another filter, for a while";
+  }
+  const std::string_view text = trace.description.header.Get("filter.text");
+  if (Trim(text).empty()) return {};
+  const auto filter = reader::EventFilter::Compile(text, "filter");
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const auto op = static_cast<Op>(i);
+    if (!ChangesFiles(op) && !ChangesNames(op)) continue;
+    if (!filter.ok() || ((*filter)->whole_ops() >> i & 1) == 0) {
+      return "its filter leaves some out: { " + Printable(Trim(text)) + " }";
+    }
+  }
+  return {};
+}
+
 // The plan that the arguments name, if they name one.
 Result<std::optional<Compiled>> OpenPlan(const CompileOptions& options) {
   if (options.traces.size() != 1 || options.traces[0] == "-") {
@@ -155,6 +187,18 @@ Result<std::optional<Compiled>> OpenPlan(const CompileOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> WithAllParts(const std::vector<std::string>& traces) {
+  std::vector<std::string> all;
+  for (const std::string& trace : traces) {
+    for (std::string& part : AllParts(trace)) {
+      if (std::ranges::find(all, part) == all.end()) {
+        all.push_back(std::move(part));
+      }
+    }
+  }
+  return all;
+}
 
 std::string TemporaryFolder() {
   const char* const folder = ::getenv("TMPDIR");
@@ -248,8 +292,13 @@ Result<Compiled> Compile(const CompileOptions& options, bool dry) {
   compiled.Add(builder);
   compiled.peak_nodes = builder.peak_nodes();
   compiled.model_bytes = builder.model_bytes();
+  bool all_told = false;  // by one of them
   for (size_t i = 0; i < input.size(); ++i) {
     const format::TraceContext& trace = input.trace(i).context();
+    const std::string left_out =
+        LeftOutOf(trace, /*complete=*/options.ended_by_ns == 0);
+    if (compiled.left_out.empty()) compiled.left_out = left_out;
+    all_told |= left_out.empty();
     compiled.Add(trace, /*complete=*/options.ended_by_ns == 0);
     const format::TraceHeader& header = trace.description.header;
     if (compiled.kept.empty()) compiled.kept = header.Get("keep.folder");
@@ -257,6 +306,7 @@ Result<Compiled> Compile(const CompileOptions& options, bool dry) {
       compiled.mount_point = header.Get("mount.point");
     }
   }
+  if (all_told) compiled.left_out.clear();
   if (writer) {
     Result<UniqueFd> file = writer->Finish(compiled.header);
     if (!file.ok()) return file.status();

@@ -53,11 +53,18 @@ struct Compiled : Checked {
   std::string mount_point;  // of the first trace that has one
   // Processes that `undo` does not mean as far as is known (CallerWords).
   uint64_t doubtful_callers = 0;
+  // Why changes may be missing that none of the traces counts as lost, as a
+  // sentence about the trace: "its filter …"; empty: none can be.
+  std::string left_out;
 };
 
 // Reads the traces, or the plan if `options.traces` is one. `dry`: only looks
 // what is lacking.
 Result<Compiled> Compile(const CompileOptions& options, bool dry);
+
+// The files of traces, with all other parts of those that are rotated that lie
+// beside them: an undo must not go by one part alone.
+std::vector<std::string> WithAllParts(const std::vector<std::string>& traces);
 
 // Where temporary files go.
 std::string TemporaryFolder();

@@ -121,4 +121,28 @@ int ChmodFd(int fd, mode_t mode) {
   return ::chmod(FdPath(fd).c_str(), mode);
 }
 
+OwnersRights::OwnersRights(int fd) : fd_(fd) {
+  constexpr mode_t kBoth = S_IRUSR | S_IWUSR;
+  const int error = errno;
+  struct stat st;
+  if (::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 && st.st_uid == ::geteuid() &&
+      (st.st_mode & kBoth) != kBoth) {
+    mode_ = st.st_mode & 07777;
+    taken_ = ChmodFd(fd, mode_ | kBoth) == 0;
+  }
+  errno = error;
+}
+
+OwnersRights::~OwnersRights() {
+  if (!taken_) return;
+  const int error = errno;
+  (void)ChmodFd(fd_, mode_);
+  errno = error;
+}
+
+int OpenAsOwner(int fd, int flags) {
+  const std::string path = FdPath(fd);
+  return AsOwner(fd, [&] { return ::open(path.c_str(), flags | O_CLOEXEC); });
+}
+
 }  // namespace tracefs::replay

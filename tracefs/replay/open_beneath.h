@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -47,5 +48,34 @@ std::string FdPath(int fd);
 // chmod of what a descriptor, O_PATH or not, stands for. -1 with errno; of a
 // symbolic link EOPNOTSUPP.
 int ChmodFd(int fd, mode_t mode);
+
+// While it lives, the owner may read and write the file that a descriptor
+// stands for: if he runs this, and had taken that right from himself (0444).
+class OwnersRights {
+ public:
+  explicit OwnersRights(int fd);
+  ~OwnersRights();  // leaves errno
+  OwnersRights(const OwnersRights&) = delete;
+  OwnersRights& operator=(const OwnersRights&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  const int fd_;
+  mode_t mode_ = 0;
+  bool taken_ = false;
+};
+
+// `call`, which returns -1 with errno if it fails; once more with these rights
+// if it is for want of them.
+template <typename Call>
+auto AsOwner(int fd, Call&& call) {
+  const auto result = call();
+  if (result >= 0 || errno != EACCES) return result;
+  const OwnersRights rights(fd);
+  return rights.taken() ? call() : result;
+}
+
+// Opens for I/O the file that an O_PATH descriptor stands for, as its owner.
+int OpenAsOwner(int fd, int flags);
 
 }  // namespace tracefs::replay

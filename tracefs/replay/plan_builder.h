@@ -179,6 +179,7 @@ class PlanBuilder {
   bool HasAllBytes(NodeId id) const { return HasBytes(id, 0, UINT64_MAX); }
   bool KnowsAttributes(NodeId id) const;
   bool CanBeMadeAgain(NodeId id) const;
+  bool MayHaveAcl(NodeId id) const;
   void NoteSource(NodeId file, uint64_t begin, uint64_t end);
   void NoteUnknown(NodeId id);
   void CollectUnknown();

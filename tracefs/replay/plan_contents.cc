@@ -92,6 +92,12 @@ bool PlanBuilder::CanBeMadeAgain(NodeId id) const {
   return !S_ISLNK(node.mode) || !links_before_.contains(id);
 }
 
+// An ACL that nothing tells of.
+bool PlanBuilder::MayHaveAcl(NodeId id) const {
+  const Node& node = model_.node(id);
+  return node.initial && !node.has_xattrs && !S_ISLNK(node.mode);
+}
+
 // What a trace says of it is not believed before it is used.
 void PlanBuilder::NoteKept(const Observed& seen, Action* a) {
   a->not_kept = seen.Get32(Field::kNotKept);

@@ -162,6 +162,7 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
         other_name = AnotherName(id, seen.parent, seen.name);
         a.text = other_name;
         if (!CanBeMadeAgain(id)) LacksBytes(id, &a);
+        if (MayHaveAcl(id)) a.flags |= kUnknownAcl;
         if (model_.node(id).more_names) a.flags |= kUnknownNames;
       }
       const Node& node = model_.node(id);
@@ -223,6 +224,7 @@ Status PlanBuilder::DoRename(const Observed& seen) {
       other_name = AnotherName(other, seen.new_parent, seen.new_name);
       a.text = other_name;
       if (!CanBeMadeAgain(other)) LacksBytes(other, &a);
+      if (MayHaveAcl(other)) a.flags |= kUnknownAcl;
       if (model_.node(other).more_names) a.flags |= kUnknownNames;
     }
     const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;

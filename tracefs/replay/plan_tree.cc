@@ -142,6 +142,10 @@ void PlanBuilder::TakeState(const format::StateRecord& state) {
     entry.known = TreeEntry::kRecorded | TreeEntry::kMode | TreeEntry::kOwner |
                   TreeEntry::kSize;
     if (!entry.target.empty()) entry.known |= TreeEntry::kTarget;
+    if (event.Has(Field::kMtime)) {
+      entry.mtime_ns = static_cast<int64_t>(get(Field::kMtime));
+      entry.known |= TreeEntry::kMtime;
+    }
     if (event.Has(Field::kDataChecksum)) {
       entry.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
       entry.known |= TreeEntry::kChecksum;

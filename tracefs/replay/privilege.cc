@@ -36,7 +36,7 @@ PrivilegeCounts LeftOut::Counts() const {
 std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
                                           ByteSpan value) {
   if (name.starts_with("user.")) return std::nullopt;
-  if (name == kAccessAcl || name == kDefaultAcl) {
+  if (IsAcl(name)) {
     return NamesSomebody(value) ? std::optional(Privilege::kOwner)
                                 : std::nullopt;
   }

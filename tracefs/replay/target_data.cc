@@ -166,12 +166,11 @@ void TargetTree::Xattr(const Action& a, WorkerState& worker, Done* done) {
   const size_t size = static_cast<size_t>(std::min<uint64_t>(a.length, 65536));
   const bool sets = a.op == Op::setxattr_;
   const ByteSpan value = sets && !a.Has(kHasData) ? DataOf(a, worker) : a.data;
-  const auto takes = PrivilegeOfXattr(name, sets ? value : ByteSpan());
-  if ((sets || a.op == Op::removexattr_) && takes &&
-      !options_.grants.Has(*takes)) {
+  const auto takes = LeavesOutXattr(name, sets ? value : ByteSpan());
+  if ((sets || a.op == Op::removexattr_) && takes) {
     done->skipped = true;
     if (a.error != 0) return;
-    (void)LeavesOut(*takes);
+    left_out_.Add(*takes);
     done->left_out = takes;
     return;
   }

@@ -106,6 +106,14 @@ bool TargetTree::LeavesOut(Privilege privilege) {
   return true;
 }
 
+// Why an attribute is not set; none: it is.
+std::optional<Privilege> TargetTree::LeavesOutXattr(std::string_view name,
+                                                    ByteSpan value) const {
+  const auto takes = PrivilegeOfXattr(name, value);
+  if (takes == Privilege::kOwner && options_.all_acls) return std::nullopt;
+  return takes && options_.grants.Has(*takes) ? std::nullopt : takes;
+}
+
 // Set-id bits make a program, or what is made in a directory, run or belong to
 // who replays.
 mode_t TargetTree::AllowedMode(mode_t mode) {
@@ -133,15 +141,17 @@ bool TargetTree::TakeInode() {
 // --- The initial tree.
 
 // As format/state_message.h has them. Those that this file system, or user,
-// has not are left out. False with errno.
-bool TargetTree::PlaceXattrs(int fd, std::string_view xattrs) {
+// has not are left out. `acls`: those alone, else all others. False with errno.
+bool TargetTree::PlaceXattrs(int fd, std::string_view xattrs, bool acls) {
   format::StateRecord state;
   state.xattrs = AsBytes(xattrs);
   const std::string path = FdPath(fd);
   int error = 0;
   (void)state.ForEachXattr([&](std::string_view name, std::string_view value) {
-    const auto takes = PrivilegeOfXattr(name, AsBytes(value));
-    if (takes && LeavesOut(*takes)) return;
+    if (IsAcl(name) != acls) return;
+    if (const auto takes = LeavesOutXattr(name, AsBytes(value)); takes) {
+      return left_out_.Add(*takes);
+    }
     if (::setxattr(path.c_str(), std::string(name).c_str(), value.data(),
                    value.size(), 0) != 0 &&
         errno != EOPNOTSUPP && errno != EPERM && errno != EACCES) {
@@ -197,8 +207,10 @@ Status TargetTree::MakeEntry(const TreeEntry& entry, int dir) {
                  0) {
     return fail();
   }
+  // While its owner may write to it; an ACL says who may in the end.
+  if (!PlaceXattrs(fd.get(), entry.xattrs, /*acls=*/false)) return fail();
   if (!S_ISLNK(entry.mode) && ChmodFd(fd.get(), mode) != 0) return fail();
-  return PlaceXattrs(fd.get(), entry.xattrs) ? Status() : fail();
+  return PlaceXattrs(fd.get(), entry.xattrs, /*acls=*/true) ? Status() : fail();
 }
 
 Status TargetTree::Place(const TreeEntry& entry, bool make) {
@@ -236,8 +248,9 @@ class TargetTree::KeptCapability {
 };
 
 Status TargetTree::PlaceData(const InitialData& data) {
-  const UniqueFd fd(OpenBeneath(DirFd(data.parent), data.name.c_str(),
-                                O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  const UniqueFd file(
+      OpenBeneath(DirFd(data.parent), data.name, O_PATH | O_NOFOLLOW));
+  const UniqueFd fd(OpenAsOwner(file.get(), O_WRONLY | O_NONBLOCK));
   size_t done = 0;
   if (!TakeBytes(data.bytes.size())) {
     return Status::System(errno, "initial contents");
@@ -256,8 +269,9 @@ Status TargetTree::PlaceData(const InitialData& data) {
 }
 
 Result<uint32_t> TargetTree::ChecksumOf(const TreeEntry& entry) {
-  const UniqueFd fd(OpenBeneath(DirFd(entry.parent), entry.name.c_str(),
-                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  const UniqueFd file(
+      OpenBeneath(DirFd(entry.parent), entry.name, O_PATH | O_NOFOLLOW));
+  const UniqueFd fd(OpenAsOwner(file.get(), O_RDONLY | O_NONBLOCK));
   const std::optional<uint32_t> crc =
       fd ? FileChecksum(fd.get()) : std::nullopt;
   if (!crc) return Status::System(errno, Printable(entry.name));

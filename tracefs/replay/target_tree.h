@@ -45,6 +45,8 @@ struct TargetOptions {
   // copies to be as long as they were, whatever would come of them here: for
   // who wants to come to the same end.
   bool only_what_was_done = false;
+  // ACLs may name anybody, also without kOwner: nobody else gets at the files.
+  bool all_acls = false;
   uint64_t max_bytes = UINT64_MAX;   // written; holes are none
   uint64_t max_inodes = UINT64_MAX;  // made
 };
@@ -125,10 +127,12 @@ class TargetTree {
   class Reached;
 
   bool LeavesOut(Privilege privilege);
+  std::optional<Privilege> LeavesOutXattr(std::string_view name,
+                                          ByteSpan value) const;
   mode_t AllowedMode(mode_t mode);
   void NoteOwner(uint32_t uid, uint32_t gid);
   class KeptCapability;
-  bool PlaceXattrs(int fd, std::string_view xattrs);
+  bool PlaceXattrs(int fd, std::string_view xattrs, bool acls);
   Status MakeEntry(const TreeEntry& entry, int dir);
   void MakeInstead(const Action& action, Done* done);
   bool TakeBytes(uint64_t n);

@@ -46,8 +46,14 @@ bool EndsCapability(const Action& a) {
   return a.op != Op::setattr_ || (a.valid & kEnding) != 0;
 }
 
-// Whether the store notes a time of it with a file (st_ctim).
+// Whether the store notes a time of it with a file (st_ctim). What was counted
+// here and did not change the file would hide what others did to it before.
 bool IsNotedBelow(const Action& a) {
+  if (a.op == Op::open_) return a.error == 0 && Changes(a);
+  // Of what failed, what the store had begun to do.
+  const bool begun = a.error == ENOSPC || a.error == EDQUOT || a.error == EIO;
+  if (a.error != 0) return begun;
+  if (a.op == Op::write_ || a.op == Op::copy_file_range_) return Changes(a);
   return ChangesFiles(a.op) || ChangesNames(a.op);
 }
 
@@ -62,8 +68,9 @@ void ReadXattrs(int fd, UndoStep* step) {
   std::string value(kMostXattrBytes, '\0');
   for (const char* name = names.data(); n > 0 && name < names.data() + n;
        name += std::string_view(name).size() + 1) {
-    const ssize_t size =
-        ::getxattr(path.c_str(), name, value.data(), value.size());
+    const ssize_t size = AsOwner(fd, [&] {
+      return ::getxattr(path.c_str(), name, value.data(), value.size());
+    });
     if (size >= 0) {
       step->xattrs.emplace_back(name,
                                 value.substr(0, static_cast<size_t>(size)));
@@ -194,10 +201,14 @@ void UndoRecorder::NoteOthers(const Action& a) {
 
 void UndoRecorder::NoteTime(const Action& a) {
   if (a.sequence == 0 || !IsNotedBelow(a)) return;
-  for (const uint64_t file : {a.file, a.file_out}) {
+  // What is copied is only read.
+  const uint64_t first = a.op == Op::copy_file_range_ ? kNoFile : a.file;
+  for (const uint64_t file : {first, a.file_out}) {
     if (file == kNoFile) continue;
     uint64_t& last = record_.touched[file];
     last = std::max(last, a.begin_ns + a.duration_ns);
+    uint64_t& from = record_.touched_from[file];
+    from = std::max(from, a.begin_ns);
   }
 }
 
@@ -210,6 +221,10 @@ void UndoRecorder::NoteUntoldNames(const Action& a) {
 
 Status UndoRecorder::Before(const Action& a) {
   NoteTime(a);
+  if (a.op == Op::setattr_ && (a.valid & FATTR_MTIME) != 0 &&
+      (a.valid & FATTR_MTIME_NOW) == 0) {
+    record_.dated.insert(a.file);
+  }
   if (a.error != 0) return {};
   if (a.sequence == 0) {
     Follow(a);  // made up by the plan
@@ -422,6 +437,12 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
   step.mode = st.st_mode & 07777;
   step.uid = st.st_uid;
   step.gid = st.st_gid;
+  // Beside an ACL these are its mask. Nobody minds what all others may do, too.
+  if (a.Has(kUnknownAcl) && (st.st_mode >> 3 & ~st.st_mode & 07) != 0) {
+    Refuse(
+        "what its group may do may be said by an ACL, which is not in the "
+        "trace");
+  }
   ReadXattrs(fd.get(), &step);
   step.is_passing = S_ISREG(st.st_mode) && record_.made.contains(number) &&
                     !record_.others.contains(number);
@@ -447,7 +468,7 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
       return StoreKept(a, 0, step.length, &step);
     }
     if (step.is_passing || a.Has(kUnknownBytes)) return {};
-    const UniqueFd file(OpenBeneath(dir, name, O_RDONLY | O_NOFOLLOW));
+    const UniqueFd file(OpenAsOwner(fd.get(), O_RDONLY));
     if (!file) return Status::System(errno, "undo: " + Printable(step.path));
     return Store(file.get(), 0, step.length, &step);
   } else {
@@ -474,8 +495,7 @@ Status UndoRecorder::KeepBytes(const Action& a, const File& file,
   } else if (a.Has(kUnknownBytes)) {
     RefuseUnknown(a, "the bytes that it had are not in the trace");
   } else if (step.length != 0) {
-    const UniqueFd opened(
-        ::open(FdPath(file.fd).c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd opened(OpenAsOwner(file.fd, O_RDONLY));
     if (!opened) return Status::System(errno, "undo: " + Printable(step.path));
     if (Status s =
             Store(opened.get(), step.offset, step.offset + step.length, &step);
@@ -525,8 +545,10 @@ void UndoRecorder::KeepCapability(const Action& a, const File& file) {
 void UndoRecorder::KeepXattr(const Action& a, const File& file) {
   const std::string name(a.text);
   std::string value(kMostXattrBytes, '\0');
-  const ssize_t n = ::getxattr(FdPath(file.fd).c_str(), name.c_str(),
-                               value.data(), value.size());
+  const ssize_t n = AsOwner(file.fd, [&] {
+    return ::getxattr(FdPath(file.fd).c_str(), name.c_str(), value.data(),
+                      value.size());
+  });
   const bool was_there = n >= 0;
   const bool is_known = was_there || errno == ENODATA;
   UndoStep& step =

@@ -40,12 +40,18 @@ struct UndoRecord {
   // When any operation of the plan that gives a file another time of change had
   // ended for the last time, in ns since the first one.
   std::unordered_map<uint64_t, uint64_t> touched;
+  // Files that were given a time of change by name, which says nothing then.
+  std::unordered_set<uint64_t> dated;
+  // When the last of these to begin had begun, likewise.
+  std::unordered_map<uint64_t, uint64_t> touched_from;
   // Files that operations to be undone have made.
   std::unordered_set<uint64_t> made;
   // Files whose mode or owner was changed after the trace.
   std::unordered_set<uint64_t> dressed;
-  // Files whose contents cannot be compared with what the trace left.
+  // Files whose contents cannot be compared with what the trace left, and those
+  // of them whose times show that nobody has changed them since.
   std::unordered_set<uint64_t> unread;
+  std::unordered_set<uint64_t> untouched;
   // How many names files have that the trace does not tell, where it tells that
   // they have some.
   std::unordered_map<uint64_t, uint64_t> untold_names;

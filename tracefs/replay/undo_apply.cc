@@ -230,7 +230,7 @@ bool UndoApplier::LinkAgain(const UndoStep& step) {
 }
 
 bool UndoApplier::ChangeContents(const UndoStep& step, int fd) {
-  UniqueFd file(::open(FdPath(fd).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  UniqueFd file(OpenAsOwner(fd, O_RDWR | O_NONBLOCK));
   UndoStep before;
   if (!file || !KeepContents(file.get(), step, store_, &before)) return false;
   const int to = file.get();
@@ -252,9 +252,12 @@ bool UndoApplier::ChangeXattr(const UndoStep& step, int fd) {
   if (n >= 0) was.resize(static_cast<size_t>(n));
   const auto put = [this, fd, path, name = step.other, file = step.file](
                        bool there, const std::string& value) {
-    const bool done = there ? ::setxattr(path.c_str(), name.c_str(),
-                                         value.data(), value.size(), 0) == 0
-                            : ::removexattr(path.c_str(), name.c_str()) == 0;
+    const bool done = AsOwner(fd, [&] {
+                        return there
+                                   ? ::setxattr(path.c_str(), name.c_str(),
+                                                value.data(), value.size(), 0)
+                                   : ::removexattr(path.c_str(), name.c_str());
+                      }) == 0;
     LookAgain(fd, file);
     return done;
   };

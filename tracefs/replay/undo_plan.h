@@ -28,6 +28,9 @@ struct UndoTarget {
   // plan, is not as the trace has left it. 0: the trace is complete.
   uint64_t told_by_ns = 0;
   uint64_t first_real_ns = 0;  // when the plan begins, likewise
+  // Why the trace may lack changes of others (Compiled::left_out): then only
+  // bytes that are all in it show that a file is as it has left it.
+  std::string left_out = {};
 };
 
 // The groups in the order in which they are to be done, with paths, or why not.

@@ -111,10 +111,13 @@ Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
         Privilege::kTrustedXattr}) {
     target.grants.Add(privilege);
   }
-  if (options.target.owners_matter ||
-      options.target.grants.Has(Privilege::kOwner)) {
+  // Owners take root; ACLs do not, and are lost with what is not made with
+  // them.
+  if (::geteuid() == 0 && (options.target.owners_matter ||
+                           options.target.grants.Has(Privilege::kOwner))) {
     target.grants.Add(Privilege::kOwner);
   }
+  target.all_acls = true;
   target.only_what_was_done = true;
   if (target.max_bytes == UINT64_MAX) {
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
@@ -158,7 +161,8 @@ Result<UndoPlan> PlanUndo(const UndoOptions& options, const Compiled& compiled,
                               .expected = *std::move(expected),
                               .keeps = !compiled.kept.empty(),
                               .told_by_ns = options.told_by_ns,
-                              .first_real_ns = compiled.header.first_real_ns},
+                              .first_real_ns = compiled.header.first_real_ns,
+                              .left_out = compiled.left_out},
                              &result.live);
   result.differing = DifferingOf(outcome);
   result.doubtful_callers = compiled.doubtful_callers;

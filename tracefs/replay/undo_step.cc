@@ -105,6 +105,19 @@ bool PutContents(int store, const UndoStep& step, int fd) {
 
 namespace {
 
+// Of ACLs all, as what the mode gives the group is the mask of an ACL; of
+// others those that this file system, or user, has.
+bool PutXattrs(int fd, const UndoStep& step, bool acls) {
+  const std::string path = FdPath(fd);
+  return std::ranges::all_of(step.xattrs, [&](const auto& xattr) {
+    const auto& [name, value] = xattr;
+    return IsAcl(name) != acls ||
+           ::setxattr(path.c_str(), name.c_str(), value.data(), value.size(),
+                      0) == 0 ||
+           (!acls && (errno == EOPNOTSUPP || errno == EPERM));
+  });
+}
+
 // Attributes of what was made under that name.
 bool Dress(int dir, const std::string& name, bool owners,
            const UndoStep& step) {
@@ -114,18 +127,13 @@ bool Dress(int dir, const std::string& name, bool owners,
   }
   const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW));
   if (!fd || !DropInheritedAcls(fd.get())) return false;
+  // While its owner may write to it; an ACL says who may in the end.
+  if (!PutXattrs(fd.get(), step, /*acls=*/false)) return false;
   if (step.kind != Kind::kMakeLink &&
       ChmodFd(fd.get(), step.mode & 07777) != 0) {
     return false;
   }
-  for (const auto& [key, value] : step.xattrs) {
-    if (::setxattr(FdPath(fd.get()).c_str(), key.c_str(), value.data(),
-                   value.size(), 0) != 0 &&
-        errno != EOPNOTSUPP && errno != EPERM) {
-      return false;
-    }
-  }
-  return true;
+  return PutXattrs(fd.get(), step, /*acls=*/true);
 }
 
 bool MakeBare(int store, int dir, const std::string& name, const UndoStep& step,

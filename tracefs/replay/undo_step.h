@@ -69,6 +69,32 @@ struct UndoStep {
   std::string Text() const;  // "write back 10 bytes at 0 of a/f"
 };
 
+constexpr bool IsMaking(UndoStep::Kind kind) {
+  return kind == UndoStep::Kind::kMakeFile ||
+         kind == UndoStep::Kind::kMakeDir ||
+         kind == UndoStep::Kind::kMakeLink ||
+         kind == UndoStep::Kind::kMakeNode ||
+         kind == UndoStep::Kind::kLinkAgain;
+}
+
+constexpr bool IsRemoving(UndoStep::Kind kind) {
+  return kind == UndoStep::Kind::kRemove || kind == UndoStep::Kind::kRemoveDir;
+}
+
+constexpr bool IsChanging(UndoStep::Kind kind) {
+  return kind == UndoStep::Kind::kContents || kind == UndoStep::Kind::kMode ||
+         kind == UndoStep::Kind::kOwner || kind == UndoStep::Kind::kXattr ||
+         kind == UndoStep::Kind::kRemoveXattr;
+}
+
+constexpr bool IsOfXattr(UndoStep::Kind kind) {
+  return kind == UndoStep::Kind::kXattr || kind == UndoStep::Kind::kRemoveXattr;
+}
+
+constexpr bool IsDressing(UndoStep::Kind kind) {
+  return kind == UndoStep::Kind::kMode || kind == UndoStep::Kind::kOwner;
+}
+
 // What takes one operation back.
 struct UndoGroup {
   uint64_t sequence = 0;  // of the operation in its trace

@@ -7,10 +7,10 @@
 
 namespace tracefs::report {
 
-void AccessSums::Take(const Event& event, size_t trace, uint64_t real_ns,
+void AccessSums::Take(const Event& event, size_t mount, uint64_t real_ns,
                       const Bins& coarse) {
   open_.Take(
-      event, trace,
+      event, mount,
       [&](const tally::Transfer& transfer, uint64_t offset,
           tally::AccessStep step) {
         Count(event, {transfer, offset, step, real_ns}, coarse);

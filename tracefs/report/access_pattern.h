@@ -37,12 +37,12 @@ class AccessSums {
   };
 
   // As of tally::OpenFiles.
-  void Fetch(const Event& event, size_t trace, bool soon) const {
-    open_.Fetch(event, trace, soon);
+  void Fetch(const Event& event, size_t mount, bool soon) const {
+    open_.Fetch(event, mount, soon);
   }
-  // Any operation, in order of time. `trace`: handles of traces differ.
+  // Any operation, in order of time. `mount`: handles of mounts differ.
   // `real_ns`: 0: no time is known.
-  void Take(const Event& event, size_t trace, uint64_t real_ns,
+  void Take(const Event& event, size_t mount, uint64_t real_ns,
             const Bins& coarse);
   OneWay& way(tally::Way way) { return ways_[static_cast<size_t>(way)]; }
   // The most frequent sizes, most frequent first, the smaller one of equals.

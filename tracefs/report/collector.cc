@@ -17,6 +17,20 @@ constexpr std::string_view kNoPath = "(path not recorded)";
 // What is told of a path deeper than this stands for what lies below, too.
 constexpr size_t kMostComponents = 256;
 
+// Traces of one machine know the same processes, those of one mount the same
+// open files; where nobody has looked, each is told alone.
+struct Whose {
+  size_t machine = 0;
+  size_t mount = 0;
+};
+Whose WhoseIs(const format::Record& record, size_t trace) {
+  if (record.trace == nullptr || record.trace->origin.machine == 0) {
+    return {.machine = trace, .mount = trace};
+  }
+  return {.machine = record.trace->origin.machine,
+          .mount = record.trace->origin.mount};
+}
+
 }  // namespace
 
 Collector::Collector()
@@ -171,7 +185,8 @@ void Collector::Add(const format::Record& record, size_t trace) {
     return;
   }
   headline_.Add(record);
-  access_.Fetch(event, trace, /*soon=*/false);
+  const Whose whose = WhoseIs(record, trace);
+  access_.Fetch(event, whose.mount, /*soon=*/false);
   const tally::Sums what = tally::SumsOf(event);
   if (trace >= has_operations_.size()) has_operations_.resize(trace + 1);
   has_operations_[trace] = true;
@@ -192,7 +207,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
   const NodeId file = FileOf(record, trace);
   const NodeId command = commands_.Child(0, comm);
   const NodeId process =
-      processes_.Of(record, timed ? record.real_ns : 0, trace);
+      processes_.Of(record, timed ? record.real_ns : 0, whose.machine);
   const NodeId user = UserOf(event);
   if (timed) {
     last_real_ns_ = record.real_ns;
@@ -208,7 +223,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
     processes_.Add(process, what);
     users_.Add(user, what);
   }
-  access_.Fetch(event, trace, /*soon=*/true);
+  access_.Fetch(event, whose.mount, /*soon=*/true);
   // A copy counts with its source; what it wrote is of its destination.
   tally::Sums of_file = what;
   if (HasTwoFiles(event.op)) {
@@ -232,7 +247,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
       failures_.Add(failure, what);
     }
   }
-  access_.Take(event, trace, timed ? record.real_ns : 0, grid_.coarse());
+  access_.Take(event, whose.mount, timed ? record.real_ns : 0, grid_.coarse());
   if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);
   KeepBounded();
 }
@@ -286,18 +301,20 @@ void Collector::KeepBounded() {
 void Collector::AddProcess(const ProcessRecord& record, size_t trace,
                            std::string_view mount_point) {
   headline_.AddProcess(record, mount_point);
-  processes_.Take(record, trace);
+  processes_.Take(record,
+                  record.process.machine != 0 ? record.process.machine : trace);
   KeepProcessesBounded();
 }
 
-void Collector::AddLoss(std::string_view reason, uint64_t count) {
+void Collector::AddLoss(const format::Report& report) {
   if (losses_.size() >= kMostLosses) {
     ++losses_left_out_;
     return;
   }
-  losses_.push_back({.real_ns = last_real_ns_,
-                     .count = count,
-                     .reason = std::string(reason)});
+  losses_.push_back(
+      {.real_ns = report.begin_ns != 0 ? report.begin_ns : last_real_ns_,
+       .count = report.count,
+       .reason = std::string(report.detail)});
 }
 
 std::string Collector::PathOf(NodeId node) const {

@@ -38,9 +38,9 @@ struct OpSums {
   LatencyCells cells;
 };
 
-// A loss of operations that the trace tells of; about when.
+// A loss of operations that the trace tells of.
 struct LossSeen {
-  uint64_t real_ns = 0;
+  uint64_t real_ns = 0;  // when it began, or about when
   uint64_t count = 0;
   std::string reason;
 };
@@ -67,7 +67,7 @@ class Collector {
     counted_.Cut(record);
   }
   // A report about a loss, when it comes.
-  void AddLoss(std::string_view reason, uint64_t count);
+  void AddLoss(const format::Report& report);
 
   // --- What came out. Not const where bins are brought up to date.
   const tally::Sums& total() const { return total_; }

@@ -54,7 +54,8 @@ Json MakeDocument(Collector& collector,
   document["generator"] = "tracefs-report " + std::string(kVersion);
   document["asked"] = {{"filter", TextOf(options.filter)},
                        {"from", TextOf(options.from)},
-                       {"to", TextOf(options.to)}};
+                       {"to", TextOf(options.to)},
+                       {"narrowed_by", options.narrowed_by}};
   document["time"] = TimeAsJson(collector);
   Json& totals = document["totals"] = SumsAsJson(collector.total());
   totals["untimed"] = collector.untimed();
@@ -89,7 +90,7 @@ Json MakeDocument(Collector& collector,
       options.title_given ? std::string() : TitleOf(subject);
   document["title"] = known.empty() ? TextOf(options.title) : known;
   document["notes"] = std::move(notes);
-  document["verdict"] = VerdictAsJson(collector, traces);
+  document["verdict"] = VerdictAsJson(collector, traces, options.narrowed_by);
   document["summary"] = SummaryAsJson(document);
   return document;
 }

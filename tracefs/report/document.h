@@ -23,6 +23,8 @@ struct DocumentOptions {
   std::string filter;
   std::string from;
   std::string to;
+  // What of that leaves operations out: "--filter"; empty: nothing does.
+  std::string narrowed_by;
 };
 
 // The same traces make the same document, byte by byte. Its size is bounded:

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/date_text.h"
 #include "tracefs/headline/headline.h"
 #include "tracefs/report/document_parts.h"
 #include "tracefs/report/units_text.h"
@@ -64,13 +65,7 @@ std::string FirstCommand(const Json& processes) {
 std::string ClockText(uint64_t real_ns, int64_t offset_s) {
   const auto seconds = static_cast<time_t>(
       static_cast<int64_t>(real_ns / 1'000'000'000) + offset_s);
-  tm fields{};
-  if (::gmtime_r(&seconds, &fields) == nullptr) return {};
-  std::array<char, 80> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02d %02d:%02d:%02d",
-                fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday,
-                fields.tm_hour, fields.tm_min, fields.tm_sec);
-  return text.data();
+  return UtcText(seconds, "%Y-%m-%d %H:%M:%S");
 }
 
 // "UTC", "UTC+02:00".

@@ -79,7 +79,8 @@ Json LossesAsJson(const Collector& collector,
                   const std::vector<const format::TraceReader*>& traces);
 // The headline: {sentences, findings}.
 Json VerdictAsJson(const Collector& collector,
-                   const std::vector<const format::TraceReader*>& traces);
+                   const std::vector<const format::TraceReader*>& traces,
+                   const std::string& narrowed_by);
 // summary.cc: sentences, those that matter most first.
 Json SummaryAsJson(const Json& document);
 

@@ -2,26 +2,12 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "tracefs/report/document_parts.h"
+#include "tracefs/text/time_text.h"
 
 namespace tracefs::report {
 namespace {
-
-// "2026-01-02T03:04:05.123456789Z".
-std::string UtcText(uint64_t real_ns) {
-  const auto seconds = static_cast<time_t>(real_ns / 1'000'000'000);
-  tm fields{};
-  if (::gmtime_r(&seconds, &fields) == nullptr) return "?";
-  std::array<char, 80> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ",
-                fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday,
-                fields.tm_hour, fields.tm_min, fields.tm_sec,
-                static_cast<unsigned>(real_ns % 1'000'000'000));
-  return text.data();
-}
 
 Json RowAsJson(BinRow& row, const Bins& bins) {
   Json numbers = Json::array();
@@ -100,7 +86,7 @@ Json TimeAsJson(const Collector& collector) {
   const Bins coarse = grid.coarse();
   // As text: a double of JavaScript would round it.
   time["origin_ns"] = std::to_string(origin);
-  time["origin"] = UtcText(origin);
+  time["origin"] = Rfc3339(origin, 9);
   time["length_ns"] = grid.last_ns() - origin;
   time["bin_ns"] = fine.width_ns();
   time["bins"] = fine.size;

@@ -95,8 +95,8 @@ Json LossesAsJson(const Collector& collector,
     lost += trace->stats().lost_events + trace->stats().MissingEvents();
     if (trace->stats().Bad()) ++incomplete;
   }
-  // The trace tells of a loss in the block after it: it is drawn where the
-  // operations were that had been handed out by then.
+  // Where a trace does not say when, a loss is drawn where the operations were
+  // that had been handed out when it was told: it is told in a block after it.
   Json seen = Json::array();
   for (const LossSeen& loss : collector.losses()) {
     seen.push_back({loss.real_ns == 0 ? 0 : Since(origin, loss.real_ns),
@@ -110,9 +110,11 @@ Json LossesAsJson(const Collector& collector,
 }
 
 Json VerdictAsJson(const Collector& collector,
-                   const std::vector<const format::TraceReader*>& traces) {
+                   const std::vector<const format::TraceReader*>& traces,
+                   const std::string& narrowed_by) {
   std::vector<const format::TraceContext*> contexts;
   HeadlineFacts facts;
+  facts.narrowed_by = narrowed_by;
   for (const format::TraceReader* const trace : traces) {
     contexts.push_back(&trace->context());
     // Without the folder: the same trace makes the same page wherever it lies.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/crypto/hash.h"
 #include "tracefs/headline/headline.h"
 #include "tracefs/report/page_parts.h"
@@ -165,10 +166,7 @@ std::vector<std::string> CaveatWords(const Json& document) {
 
 // What is missing, cannot be seen or was folded: a line that opens.
 std::string Caveats(const Json& document) {
-  std::string words;
-  for (const std::string& word : CaveatWords(document)) {
-    words += (words.empty() ? "" : "; ") + word;
-  }
+  const std::string words = JoinWords(CaveatWords(document), "; ");
   std::string html =
       "<details id=\"completeness\" class=\"" +
       std::string(IsComplete(document) ? "box" : "box alarm") +
@@ -266,10 +264,7 @@ std::string WhenText(const Json& document) {
     const std::string text = document["asked"][key];
     if (!text.empty()) parts.push_back(word + text);
   }
-  std::string when;
-  for (const std::string& part : parts)
-    when += (when.empty() ? "" : "; ") + part;
-  return when;
+  return JoinWords(parts, "; ");
 }
 
 std::vector<Tile> TilesOf(const Json& document) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/base/join.h"
 #include "tracefs/build/record_step.h"
 
 namespace tracefs::report {
@@ -15,8 +16,7 @@ std::string CommandOf(std::string_view argv, size_t most) {
   std::string command;
   ForEachListed(argv, [&](std::string_view word) {
     if (command.size() > most) return;
-    if (!command.empty()) command += ' ';
-    command += word.substr(0, most + 1);
+    AppendWord(word.substr(0, most + 1), " ", &command);
   });
   if (!command.empty() && command.back() == ' ') command.pop_back();
   if (command.size() > most) command.resize(most);
@@ -38,27 +38,27 @@ NodeId Processes::AddNode(NodeId parent) {
   return node;
 }
 
-Processes::OfTrace& Processes::Of(size_t trace) {
-  if (trace >= traces_.size()) traces_.resize(trace + 1);
-  if (traces_[trace] == nullptr) {
-    traces_[trace] = std::make_unique<OfTrace>(this);
+Processes::OfMachine& Processes::Of(size_t machine) {
+  if (machine >= machines_.size()) machines_.resize(machine + 1);
+  if (machines_[machine] == nullptr) {
+    machines_[machine] = std::make_unique<OfMachine>(this);
   }
-  return *traces_[trace];
+  return *machines_[machine];
 }
 
-NodeId Processes::OfTrace::NodeOf(build::ProcessId id) const {
+NodeId Processes::OfMachine::NodeOf(build::ProcessId id) const {
   const auto found = nodes_.find(id);
   return found == nodes_.end() ? 0 : found->second;
 }
 
-NodeId Processes::OfTrace::NodeOf(const build::Process& process) const {
+NodeId Processes::OfMachine::NodeOf(const build::Process& process) const {
   if (process.mark >> 32 != numbering_) {
     process.mark = uint64_t{numbering_} << 32 | NodeOf(process.id);
   }
   return static_cast<NodeId>(process.mark);
 }
 
-void Processes::OfTrace::ProcessBegan(const build::Process& process) {
+void Processes::OfMachine::ProcessBegan(const build::Process& process) {
   const NodeId parent = NodeOf(process.parent);
   const NodeId node = all_.AddNode(parent);
   nodes_[process.id] = node;
@@ -73,7 +73,7 @@ void Processes::OfTrace::ProcessBegan(const build::Process& process) {
   all_.Seen(parent, real_ns_);
 }
 
-void Processes::OfTrace::ForkTold(const build::Process& process) {
+void Processes::OfMachine::ForkTold(const build::Process& process) {
   const NodeId node = NodeOf(process.id);
   if (node == 0) return;
   Facts& facts = all_.facts_[node];
@@ -91,8 +91,8 @@ void Processes::OfTrace::ForkTold(const build::Process& process) {
   if (facts.command.empty()) facts.command = all_.facts_[parent].command;
 }
 
-void Processes::OfTrace::Did(const build::Process& process,
-                             const build::FileStep& step) {
+void Processes::OfMachine::Did(const build::Process& process,
+                               const build::FileStep& step) {
   found_ = NodeOf(process);
   if (found_ == 0) return;
   Facts& facts = all_.facts_[found_];
@@ -105,13 +105,13 @@ void Processes::OfTrace::Did(const build::Process& process,
   }
 }
 
-void Processes::OfTrace::DidWithout(build::ProcessId id, uint32_t /*number*/,
-                                    const build::FileStep& /*step*/) {
+void Processes::OfMachine::DidWithout(build::ProcessId id, uint32_t /*number*/,
+                                      const build::FileStep& /*step*/) {
   found_ = NodeOf(id);
 }
 
-void Processes::OfTrace::Ran(const build::Process& process,
-                             const ProcessRecord& record) {
+void Processes::OfMachine::Ran(const build::Process& process,
+                               const ProcessRecord& record) {
   const NodeId node = NodeOf(process.id);
   if (node == 0) return;
   Facts& facts = all_.facts_[node];
@@ -125,7 +125,7 @@ void Processes::OfTrace::Ran(const build::Process& process,
   all_.Seen(node, real_ns_);
 }
 
-void Processes::OfTrace::ProcessEnded(const build::Process& process) {
+void Processes::OfMachine::ProcessEnded(const build::Process& process) {
   const NodeId node = NodeOf(process.id);
   if (node == 0) return;
   Facts& facts = all_.facts_[node];
@@ -134,19 +134,20 @@ void Processes::OfTrace::ProcessEnded(const build::Process& process) {
   facts.signal = process.signal;
 }
 
-NodeId Processes::OfTrace::Take(const build::FileStep& step, uint64_t real_ns) {
+NodeId Processes::OfMachine::Take(const build::FileStep& step,
+                                  uint64_t real_ns) {
   real_ns_ = real_ns;
   tracker_.Take(step);
   return found_;
 }
 
-void Processes::OfTrace::Take(const ProcessRecord& record) {
+void Processes::OfMachine::Take(const ProcessRecord& record) {
   real_ns_ = record.real_ns;
   tracker_.Take(record);
 }
 
-void Processes::OfTrace::Renumber(const std::vector<NodeId>& now,
-                                  const std::vector<bool>& folded) {
+void Processes::OfMachine::Renumber(const std::vector<NodeId>& now,
+                                    const std::vector<bool>& folded) {
   std::erase_if(nodes_, [&](const auto& it) { return folded[it.second]; });
   for (auto& [id, node] : nodes_) node = now[node];
   ++numbering_;
@@ -164,7 +165,7 @@ void Processes::Seen(NodeId node, uint64_t real_ns) {
 }
 
 NodeId Processes::Of(const format::Record& record, uint64_t real_ns,
-                     size_t trace) {
+                     size_t machine) {
   const Event& event = record.event;
   const auto number = [&event](Field field) {
     return event.Has(field) ? event.Get(field) : 0;
@@ -176,13 +177,13 @@ NodeId Processes::Of(const format::Record& record, uint64_t real_ns,
   step.time_ns = number(Field::kTime);
   step.duration_ns = number(Field::kLatency);
   step.comm = record.Text(Field::kComm);
-  const NodeId node = Of(trace).Take(step, real_ns);
+  const NodeId node = Of(machine).Take(step, real_ns);
   return node == 0 ? unknown_ : node;
 }
 
-void Processes::Take(const ProcessRecord& record, size_t trace) {
+void Processes::Take(const ProcessRecord& record, size_t machine) {
   any_records_ = true;
-  Of(trace).Take(record);
+  Of(machine).Take(record);
 }
 
 std::vector<NodeId> Processes::KeepBounded() {
@@ -202,8 +203,8 @@ std::vector<NodeId> Processes::KeepBounded() {
     facts[now[i]] = std::move(facts_[i]);
   }
   facts_ = std::move(facts);
-  for (const std::unique_ptr<OfTrace>& trace : traces_) {
-    if (trace != nullptr) trace->Renumber(now, folded);
+  for (const std::unique_ptr<OfMachine>& machine : machines_) {
+    if (machine != nullptr) machine->Renumber(now, folded);
   }
   // The two that represent others are rebuilt if they were folded.
   const auto again = [&](NodeId* node, const char* name) {

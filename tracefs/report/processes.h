@@ -37,9 +37,10 @@ class Processes {
   Processes();
 
   // The process behind an operation; the node for those whose caller is not
-  // known, or was only inferred.
-  NodeId Of(const format::Record& record, uint64_t real_ns, size_t trace);
-  void Take(const ProcessRecord& record, size_t trace);
+  // known, or was only inferred. `machine`: small numbers, each with pids of
+  // its own.
+  NodeId Of(const format::Record& record, uint64_t real_ns, size_t machine);
+  void Take(const ProcessRecord& record, size_t machine);
   void Add(NodeId node, const tally::Sums& what, uint64_t ns,
            const Bins& coarse) {
     tree_.Add(node, what, ns, coarse);
@@ -57,10 +58,10 @@ class Processes {
   NodeId inferred() const { return inferred_; }
 
  private:
-  // Those of one trace; pids of traces differ.
-  class OfTrace final : public build::TrackerListener {
+  // Those of one machine; pids of machines differ.
+  class OfMachine final : public build::TrackerListener {
    public:
-    explicit OfTrace(Processes* all) : all_(*all) {}
+    explicit OfMachine(Processes* all) : all_(*all) {}
 
     NodeId Take(const build::FileStep& step, uint64_t real_ns);
     void Take(const ProcessRecord& record);
@@ -91,13 +92,13 @@ class Processes {
   };
   static constexpr size_t kMaxArguments = 512;  // bytes of a command that stay
 
-  OfTrace& Of(size_t trace);
+  OfMachine& Of(size_t machine);
   void Seen(NodeId node, uint64_t real_ns);
   NodeId AddNode(NodeId parent);
 
   NameTree tree_;
   std::vector<Facts> facts_;  // by node
-  std::vector<std::unique_ptr<OfTrace>> traces_;
+  std::vector<std::unique_ptr<OfMachine>> machines_;
   uint64_t processes_ = 0;  // that ever were: their names in the tree
   NodeId unknown_ = 0;
   NodeId inferred_ = 0;

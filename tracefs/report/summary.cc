@@ -61,7 +61,12 @@ class Summary {
       return;
     }
     if (count == 0) {
-      Say("note", "There are no operations in this trace.");
+      const std::string narrowed_by =
+          document_["asked"].value("narrowed_by", "");
+      Say("note",
+          narrowed_by.empty()
+              ? "There are no operations in this trace."
+              : "No operation of this trace is left by " + narrowed_by + ".");
       return;
     }
     const Json& time = document_["time"];

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
@@ -25,11 +26,7 @@ constexpr size_t kMaxActions = 16;
 constexpr uint64_t kUsualHoldNs = 60 * kNsPerSecond;
 constexpr uint64_t kLongestHoldNs = 600 * kNsPerSecond;
 
-struct KeyRow {
-  std::string_view name;
-  RuleKey key;
-};
-constexpr KeyRow kKeys[] = {
+constexpr Choice<RuleKey> kKeys[] = {
     {"pid", RuleKey::kPid},       {"ppid", RuleKey::kPpid},
     {"tree", RuleKey::kTree},     {"tid", RuleKey::kTid},
     {"sid", RuleKey::kSid},       {"pgid", RuleKey::kPgid},
@@ -38,11 +35,7 @@ constexpr KeyRow kKeys[] = {
 };
 
 constexpr std::array<std::string_view, 2> kConditions = {"rate", "seen"};
-struct ActionRow {
-  std::string_view name;
-  RuleAction::Kind kind;
-};
-constexpr ActionRow kActions[] = {
+constexpr Choice<RuleAction::Kind> kActions[] = {
     {"snapshot", RuleAction::Kind::kSnapshot},
     {"raise", RuleAction::Kind::kRaise},
     {"start", RuleAction::Kind::kResume},
@@ -214,10 +207,10 @@ class Parser {
     const SourcePosition start = in_.position();
     const std::string word = TakeWord();
     std::vector<std::string_view> known;
-    for (const KeyRow& row : kKeys) {
-      known.push_back(row.name);
-      if (!SameField(row.name, word)) continue;
-      *key = row.key;
+    for (const auto& row : kKeys) {
+      known.push_back(row.word);
+      if (!SameField(row.word, word)) continue;
+      *key = row.value;
       return Status::Ok();
     }
     return ErrorAt(in_.file(), start,
@@ -318,12 +311,12 @@ class Parser {
     const SourcePosition start = in_.position();
     const std::string word = TakeWord();
     if (word == "alarm") return TakeTitle(rule);
-    const auto* const row = std::find_if(
-        std::begin(kActions), std::end(kActions),
-        [&](const ActionRow& known) { return known.name == word; });
+    const auto* const row =
+        std::find_if(std::begin(kActions), std::end(kActions),
+                     [&](const auto& known) { return known.word == word; });
     if (row == std::end(kActions)) {
       std::vector<std::string_view> known;
-      for (const ActionRow& one : kActions) known.push_back(one.name);
+      for (const auto& one : kActions) known.push_back(one.word);
       known.push_back("alarm");
       std::string list;
       for (const std::string_view one : known) list += ' ' + std::string(one);
@@ -332,7 +325,7 @@ class Parser {
                          DidYouMean(word, known) + " (known:" + list + ")");
     }
     RuleAction action;
-    action.kind = row->kind;
+    action.kind = row->value;
     if (action.kind == RuleAction::Kind::kHold) {
       if (Status s = TakeHold(start, *rule, &action); !s.ok()) return s;
       rule->actions.push_back(std::move(action));
@@ -426,18 +419,10 @@ class Parser {
 
 }  // namespace
 
-std::string_view RuleKeyName(RuleKey key) {
-  for (const KeyRow& row : kKeys) {
-    if (row.key == key) return row.name;
-  }
-  return {};
-}
+std::string_view RuleKeyName(RuleKey key) { return WordOf(kKeys, key); }
 
 std::string_view RuleActionName(RuleAction::Kind kind) {
-  for (const ActionRow& row : kActions) {
-    if (row.kind == kind) return row.name;
-  }
-  return {};
+  return WordOf(kActions, kind);
 }
 
 Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,

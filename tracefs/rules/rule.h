@@ -4,6 +4,7 @@
 // Tested by tests/unit/rules/rule_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -62,7 +63,7 @@ struct RuleAction {
 std::string_view RuleActionName(RuleAction::Kind kind);
 
 struct Rule {
-  // Alarms of one rule in a minute; more are only counted.
+  // Alarms of one rule in a minute; more are only counted, but `hold` is done.
   static constexpr uint64_t kMaxAlarmsPerMinute = 60;
 
   std::string text;   // as written, on one line
@@ -75,6 +76,12 @@ struct Rule {
   uint64_t window_ns = 1'000'000'000;
   uint64_t windows = 1;
   std::vector<RuleAction> actions;
+
+  bool holds() const {
+    return std::ranges::any_of(actions, [](const RuleAction& action) {
+      return action.kind == RuleAction::Kind::kHold;
+    });
+  }
 };
 
 // Reads what follows `when`. Errors are kInvalid with the place: bad

@@ -139,11 +139,11 @@ void RuleEngine::Observe(const Event& event, const RuleMatches& matches,
       state.minute_ns = now;
       state.in_minute = 0;
     }
-    if (++state.in_minute > Rule::kMaxAlarmsPerMinute) {
-      ++state.standing.suppressed;
-      continue;
-    }
+    const bool quiet = ++state.in_minute > Rule::kMaxAlarmsPerMinute;
+    if (quiet) ++state.standing.suppressed;
+    if (quiet && !rule.holds()) continue;
     Alarm alarm = Describe(event);
+    alarm.quiet = quiet;
     alarm.rule = i;
     alarm.key = fired_other ? kOtherKey : fired->text;
     alarm.key_pid = fired_other ? 0 : fired->pid;

@@ -36,6 +36,9 @@ struct Alarm {
   std::string key;       // "pid 4711"; empty if it counts by nothing
   uint32_t key_pid = 0;  // of a tree: the process on top
   bool other = false;    // it is what had no key of its own
+  // More than kMaxAlarmsPerMinute: nobody is told, but what the rule holds is
+  // held. Who starts processes enough would be free otherwise.
+  bool quiet = false;
   uint64_t time_ns = 0;  // of the operation, monotonic
   uint64_t count = 0;    // operations in the window that decided
   Op op{};

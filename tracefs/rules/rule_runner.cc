@@ -143,6 +143,10 @@ void RuleRunner::Loop() {
 }
 
 void RuleRunner::Act(Alarm alarm) {
+  if (alarm.quiet) {
+    handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
+    return;
+  }
   Fired fired;
   fired.real_ns = CommonClockPair().ToReal(alarm.time_ns);
   handler_.Explain(&alarm);

@@ -1,8 +1,8 @@
 #include "tracefs/screen/drill.h"
 
 #include <algorithm>
-#include <array>
 
+#include "tracefs/base/join.h"
 #include "tracefs/text/flag_names.h"
 
 namespace tracefs::screen {
@@ -120,9 +120,7 @@ std::string Drill::FilterText() const {
   if (!base.empty() && !terms.empty()) text = "(" + base + ")";
   for (const Term& term : terms) {
     const std::string more = term.FilterText();
-    if (more.empty()) continue;
-    if (!text.empty()) text += " AND ";
-    text += more;
+    if (!more.empty()) AppendWord(more, " AND ", &text);
   }
   return text;
 }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <iterator>
 #include <string>
 
 #include "tracefs/base/spelling.h"

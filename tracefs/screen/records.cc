@@ -1,7 +1,5 @@
 #include "tracefs/screen/records.h"
 
-#include <algorithm>
-
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/tally/sums.h"

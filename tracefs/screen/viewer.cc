@@ -4,11 +4,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <ctime>
-#include <optional>
 
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/screen/keys.h"
@@ -31,15 +30,10 @@ constexpr int kEscapeMs = 40;
 
 // The rows in a new file of the working directory; its name, or why not.
 std::string Save(const Browser& browser) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  std::array<char, 32> stamp{};
-  if (::localtime_r(&now, &local) == nullptr ||
-      std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &local) == 0) {
-    return "not saved: no time of day";
-  }
-  const std::string name = "tracefs-" + std::string(browser.view().name) + '-' +
-                           stamp.data() + ".csv";
+  const std::string stamp = LocalText(std::time(nullptr), "%Y%m%d-%H%M%S");
+  if (stamp.empty()) return "not saved: no time of day";
+  const std::string name =
+      "tracefs-" + std::string(browser.view().name) + '-' + stamp + ".csv";
   const UniqueFd file(
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return Status::System(errno, name).message();

@@ -9,12 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <memory>
 
 #include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/hex.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/replacement.h"
 #include "tracefs/base/state_folder.h"
@@ -109,15 +109,14 @@ Status WriteTaken(const std::string& path, const TakenConfig& taken) {
 }
 
 std::string ConfigChoice::Text() const {
-  std::string text;
-  for (const RefusedConfig& one : refused) {
-    text += (text.empty() ? "" : "; ") + Printable(one.file) + ": " +
-            Printable(one.text);
-  }
+  std::string text = JoinWords(refused, "; ", [](const RefusedConfig& one) {
+    return Printable(one.file) + ": " + Printable(one.text);
+  });
   if (for_others != 0) {
-    text += (text.empty() ? "" : "; ") + std::to_string(for_others) +
-            (for_others == 1 ? " config is" : " configs are") +
-            " rolled out to other hosts";
+    AppendWord(std::to_string(for_others) +
+                   (for_others == 1 ? " config is" : " configs are") +
+                   " rolled out to other hosts",
+               "; ", &text);
   }
   return text.empty() ? "there is none" : text;
 }

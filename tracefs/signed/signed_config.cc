@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include <array>
-#include <cstdio>
 
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/hex.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
@@ -23,12 +23,7 @@ Digest DigestOf(std::string_view text) {
 }
 
 std::string DateText(uint64_t seconds) {
-  const auto time = static_cast<time_t>(seconds);
-  struct tm tm = {};
-  ::gmtime_r(&time, &tm);
-  std::array<char, 40> text;
-  return {text.data(),
-          ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &tm)};
+  return UtcText(static_cast<time_t>(seconds), "%Y-%m-%dT%H:%M:%SZ");
 }
 
 // A date as DateText writes it, or its first half.

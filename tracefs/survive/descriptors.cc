@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -11,7 +13,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -141,6 +145,22 @@ std::vector<int> NumbersIn(Area& area) {
     add(area.open(i).plain_fd);
   }
   return numbers;
+}
+
+pid_t ProcessOf(int pidfd) {
+  std::ifstream facts("/proc/self/fdinfo/" + std::to_string(pidfd));
+  std::string word;
+  while (facts >> word) {
+    pid_t process = 0;
+    // -1 where it has ended, 0 where it cannot be seen from here.
+    if (word == "Pid:" && facts >> process) return std::max(process, 0);
+  }
+  return 0;
+}
+
+bool ShareDescriptors(pid_t one, pid_t other) {
+  return one > 0 && other > 0 &&
+         ::syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0) == 0;
 }
 
 Status Descriptors::Keep(Area& area) {

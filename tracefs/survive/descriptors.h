@@ -6,6 +6,8 @@
 // others belonged to the dead daemon alone.
 #pragma once
 
+#include <sys/types.h>
+
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,12 @@ namespace tracefs::survive {
 
 // The numbers of descriptors that records in `area` name, whatever they are.
 std::vector<int> NumbersIn(Area& area);
+
+// The process that a pidfd is of; 0: that has ended, or it is no pidfd.
+pid_t ProcessOf(int pidfd);
+// Whether these processes have one table of descriptors. False, too, where this
+// one may not be told (kcmp(2): it needs CAP_SYS_PTRACE, as daemons hide).
+bool ShareDescriptors(pid_t one, pid_t other);
 
 class Descriptors {
  public:

@@ -17,6 +17,7 @@
 #include <ctime>
 #include <deque>
 #include <span>
+#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/unique_fd.h"
@@ -164,6 +165,9 @@ class Keeper {
   void MakeSpare();
   // Ends what another program has left: its daemon and its spare.
   void TakeOver();
+  // The daemon that the keeper before had, where it was no child of that one.
+  UniqueFd DaemonOf(pid_t keepers_spare) const;
+  void PassOn(int signal);
   // Becomes another program.
   void GiveOver();
   void AwaitKeepersEnd();
@@ -188,6 +192,7 @@ class Keeper {
   std::array<char, 16> name_{};
   Crashes crashes_;
   uint32_t in_vain_ = 0;
+  int told_to_end_ = 0;  // a daemon was, by this signal
   pid_t spare_ = -1;
   // The daemon: of this process or, -1, of the keeper before it.
   pid_t child_ = -1;
@@ -216,6 +221,8 @@ Result<uint32_t> Keeper::Run() {
         options_.told(status.message());
         EndWith(3);
       }
+      // The one before was killed before it had done as it was told.
+      if (told_to_end_ != 0) ::kill(child_, told_to_end_);
     }
     ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
     const End end = AwaitEnd();
@@ -272,6 +279,8 @@ void Keeper::TakeOver() {
     ::waitpid(spare_, nullptr, 0);
     Decline(left, &area_, "the daemon had gone on before it could");
   }
+  // While the spare is there to compare it with.
+  const UniqueFd daemon = DaemonOf(static_cast<pid_t>(left.Number("spare")));
   for (const char* const name : {"spare", "daemon"}) {
     const auto pid = static_cast<pid_t>(left.Number(name));
     // A child that was not waited for: nobody else has its number.
@@ -279,16 +288,44 @@ void Keeper::TakeOver() {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
-  // One that was no child ends by itself.
-  pollfd daemon = {header_.daemon.load(), POLLIN, 0};
-  if (daemon.fd >= 0) {
-    static_cast<void>(::poll(&daemon, 1, kMsForDaemonToEnd));
-    ::syscall(SYS_pidfd_send_signal, daemon.fd, SIGKILL, nullptr, 0);
-    static_cast<void>(::poll(&daemon, 1, -1));
+  // One that was no child ends by itself: what it is by the area alone is only
+  // waited for.
+  pollfd ends = {daemon ? daemon.get() : header_.daemon.load(), POLLIN, 0};
+  if (ends.fd >= 0) static_cast<void>(::poll(&ends, 1, kMsForDaemonToEnd));
+  if (daemon) {
+    ::syscall(SYS_pidfd_send_signal, daemon.get(), SIGKILL, nullptr, 0);
+    static_cast<void>(::poll(&ends, 1, -1));
   }
   CloseIn(header_.daemon);
   // Those of this program are others, and what is in no record is closed.
   for (std::atomic<int32_t>& fd : header_.helpers) fd.store(-1);
+}
+
+// The area says which, and every daemon can write there: it is one if it has
+// the descriptors that the spare has. This process's own are its own alone by
+// now, and nobody exchanges what it opens.
+UniqueFd Keeper::DaemonOf(pid_t keepers_spare) const {
+  const pid_t named = ProcessOf(header_.daemon.load());
+  if (named <= 0 || named == keepers_spare) return UniqueFd();
+  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, named, 0)));
+  if (!process || !ShareDescriptors(named, keepers_spare)) return UniqueFd();
+  // If it is there still, its number was no other's in between.
+  pollfd ended = {process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 0 ? std::move(process) : UniqueFd();
+}
+
+void Keeper::PassOn(int signal) {
+  if (signal == SIGTERM || signal == SIGINT) told_to_end_ = signal;
+  if (child_ > 0) {
+    ::kill(child_, signal);
+    return;
+  }
+  // As above; but here daemons can exchange every descriptor.
+  const pid_t named = ProcessOf(header_.daemon.load());
+  if (named != ::getpid() && named != spare_ &&
+      ShareDescriptors(named, ::getpid())) {
+    ::kill(named, signal);
+  }
 }
 
 void Keeper::GiveOver() {
@@ -376,14 +413,8 @@ End Keeper::AwaitEnd() {
                                     pollfd{hand_over_.trial(), POLLIN, 0}};
     // Of a child SIGCHLD tells, whatever becomes of the descriptor.
     const bool waits = child_ > 0 && hand_over_.trial() < 0;
-    passed_.Await(others, waits ? -1 : kMsBetweenLooks, [this](int signal) {
-      if (child_ > 0) {
-        ::kill(child_, signal);
-      } else {
-        ::syscall(SYS_pidfd_send_signal, header_.daemon.load(), signal, nullptr,
-                  0);
-      }
-    });
+    passed_.Await(others, waits ? -1 : kMsBetweenLooks,
+                  [this](int signal) { PassOn(signal); });
     if ((others[1].revents & POLLNVAL) != 0) hand_over_.HearNothing();
     hand_over_.Look([this] { GiveOver(); });
   }

@@ -2,7 +2,7 @@
 // before it in the same open file, and what each open file amounts to. This is
 // the only definition of "consecutive", "sequential" and the like.
 //
-// An open file is known by the handle and the inode of it, in its trace. It
+// An open file is known by the handle and the inode of it, on its mount. It
 // ends with its release.
 #pragma once
 
@@ -106,12 +106,17 @@ class OpenFiles {
   // each transfer whose place is known, and `on_close(ways)` for an open file
   // that ends.
   template <typename OnStep, typename OnClose>
-  void Take(const Event& event, size_t trace, OnStep on_step,
+  void Take(const Event& event, size_t mount, OnStep on_step,
             OnClose on_close) {
+    // A handle that is given again, although its release was not told: the
+    // trace was cut, and another one goes on.
+    if (OpensFile(event.op) && event.Has(Field::kFh) && !event.before) {
+      Close(KeyOf(event, End::kFile, mount), on_close);
+    }
     for (const Transfer& transfer : TransfersOf(event)) {
       const Field position = OffsetField(transfer.end);
       if (!event.Has(position)) continue;
-      Ways* const ways = FindOrAdd(KeyOf(event, transfer.end, trace));
+      Ways* const ways = FindOrAdd(KeyOf(event, transfer.end, mount));
       if (ways == nullptr) {
         ++not_followed_;
         continue;
@@ -121,24 +126,13 @@ class OpenFiles {
       on_step(transfer, offset, run.Take(offset, transfer.bytes));
     }
     if (event.op != Op::release_ || event.before) return;
-    const Key key = KeyOf(event, End::kFile, trace);
-    const uint32_t number = Find(key);
-    if (number == HashIndex::kNone) return;
-    on_close(open_[number].ways);
-    // The last one takes its place.
-    numbers_.Remove(HashOf(key), number);
-    if (number + 1 != open_.size()) {
-      numbers_.Renumber(HashOf(open_.back().key),
-                        static_cast<uint32_t>(open_.size() - 1), number);
-      open_[number] = open_.back();
-    }
-    open_.pop_back();
+    Close(KeyOf(event, End::kFile, mount), on_close);
   }
   // The operation is taken soon: told some time before, and again a little
   // later (`soon`), what is known of its file comes meanwhile.
-  void Fetch(const Event& event, size_t trace, bool soon) const {
+  void Fetch(const Event& event, size_t mount, bool soon) const {
     if (!Transfers(event.op)) return;
-    const uint64_t hash = HashOf(KeyOf(event, End::kFile, trace));
+    const uint64_t hash = HashOf(KeyOf(event, End::kFile, mount));
     if (!soon) return numbers_.Fetch(hash);
     const uint32_t number = numbers_.Guess(hash);
     if (number != HashIndex::kNone) __builtin_prefetch(&open_[number], 1);
@@ -155,7 +149,7 @@ class OpenFiles {
 
  private:
   struct Key {
-    uint64_t handle = 0;  // with the number of the trace on top
+    uint64_t handle = 0;  // with the number of the mount on top
     uint64_t inode = 0;
     bool operator==(const Key&) const = default;
   };
@@ -168,17 +162,31 @@ class OpenFiles {
                0xbf58476d1ce4e5b9u >>
            32;
   }
-  static Key KeyOf(const Event& event, End end, size_t trace) {
+  static Key KeyOf(const Event& event, End end, size_t mount) {
     const auto number = [&event](Field field) {
       return event.Has(field) ? event.Get(field) : 0;
     };
-    return {number(HandleField(end)) ^ uint64_t{trace} << 48,
+    return {number(HandleField(end)) ^ uint64_t{mount} << 48,
             number(InodeField(end))};
   }
 
   uint32_t Find(const Key& key) const {
     return numbers_.Find(
         HashOf(key), [&](uint32_t number) { return open_[number].key == key; });
+  }
+  template <typename OnClose>
+  void Close(const Key& key, OnClose on_close) {
+    const uint32_t number = Find(key);
+    if (number == HashIndex::kNone) return;
+    on_close(open_[number].ways);
+    // The last one takes its place.
+    numbers_.Remove(HashOf(key), number);
+    if (number + 1 != open_.size()) {
+      numbers_.Renumber(HashOf(open_.back().key),
+                        static_cast<uint32_t>(open_.size() - 1), number);
+      open_[number] = open_.back();
+    }
+    open_.pop_back();
   }
   // Null: there is no room.
   Ways* FindOrAdd(const Key& key) {

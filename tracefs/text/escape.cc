@@ -5,11 +5,10 @@
 #include <cstring>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {
-
-constexpr char kHexDigits[] = "0123456789abcdef";
 
 // What a byte becomes in JSON: 0 = itself, 'u' = \u00NN, else \ and that.
 // Bytes from 0x80 on are left to the caller: 1.

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <span>
 
+#include "tracefs/base/choice.h"
 #include "tracefs/text/put_text.h"
 
 namespace tracefs {
@@ -174,16 +175,12 @@ char* PutSetattrValid(char* out, uint32_t valid) {
 }
 
 std::string_view LockTypeName(uint64_t type) {
-  switch (type) {
-    case F_RDLCK:
-      return "F_RDLCK";
-    case F_WRLCK:
-      return "F_WRLCK";
-    case F_UNLCK:
-      return "F_UNLCK";
-    default:
-      return {};
-  }
+  static constexpr Choice<uint64_t> kNames[] = {
+      {"F_RDLCK", F_RDLCK},
+      {"F_WRLCK", F_WRLCK},
+      {"F_UNLCK", F_UNLCK},
+  };
+  return WordOf(kNames, type);
 }
 
 std::string_view ErrnoName(uint64_t number) {
@@ -193,24 +190,12 @@ std::string_view ErrnoName(uint64_t number) {
 }
 
 std::string_view FileTypeName(uint64_t type) {
-  switch (type << 12) {
-    case S_IFIFO:
-      return "fifo";
-    case S_IFCHR:
-      return "char";
-    case S_IFDIR:
-      return "dir";
-    case S_IFBLK:
-      return "block";
-    case S_IFREG:
-      return "file";
-    case S_IFLNK:
-      return "link";
-    case S_IFSOCK:
-      return "sock";
-    default:
-      return {};
-  }
+  static constexpr Choice<uint64_t> kNames[] = {
+      {"fifo", S_IFIFO},  {"char", S_IFCHR}, {"dir", S_IFDIR},
+      {"block", S_IFBLK}, {"file", S_IFREG}, {"link", S_IFLNK},
+      {"sock", S_IFSOCK},
+  };
+  return WordOf(kNames, type << 12);
 }
 
 char* PutModeLetters(char* out, uint32_t mode) {

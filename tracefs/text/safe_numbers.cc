@@ -1,6 +1,6 @@
 #include "tracefs/text/safe_numbers.h"
 
-#include <algorithm>
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {
@@ -14,9 +14,8 @@ bool IsPartOfNumber(char c) {
 
 bool IsTooLarge(std::string_view number) {
   if (number.starts_with('-')) number.remove_prefix(1);
-  if (number.find_first_not_of("0123456789") != std::string_view::npos) {
-    return false;  // a fraction is no whole number
-  }
+  // A fraction is no whole number.
+  if (!IsMadeOf(number, kDecimalDigits)) return false;
   return number.size() != kLargest.size() ? number.size() > kLargest.size()
                                           : number > kLargest;
 }

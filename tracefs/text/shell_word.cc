@@ -1,5 +1,6 @@
 #include "tracefs/text/shell_word.h"
 
+#include "tracefs/base/text.h"
 #include "tracefs/text/escape.h"
 
 namespace tracefs {
@@ -8,9 +9,7 @@ std::string ShellWord(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
       "-_./:=,@%+";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) {
-    return std::string(word);
-  }
+  if (!word.empty() && IsMadeOf(word, kPlain)) return std::string(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";

@@ -2,11 +2,10 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/put_text.h"
 
@@ -33,16 +32,11 @@ char* PutSeconds(char* out, uint64_t ns, bool fraction) {
 }  // namespace
 
 std::string Rfc3339(uint64_t real_ns, int digits) {
-  const auto seconds = static_cast<time_t>(real_ns / kNsPerSecond);
-  tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  std::array<char, 40> text;
-  const size_t size =
-      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
   std::array<char, 12> fraction;
   std::snprintf(fraction.data(), fraction.size(), ".%09u",
                 static_cast<unsigned>(real_ns % kNsPerSecond));
-  return std::string(text.data(), size) +
+  return UtcText(static_cast<time_t>(real_ns / kNsPerSecond),
+                 "%Y-%m-%dT%H:%M:%S") +
          std::string(fraction.data(), static_cast<size_t>(digits) + 1) + 'Z';
 }
 

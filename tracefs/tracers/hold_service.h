@@ -19,6 +19,8 @@ class HoldService {
   virtual Result<std::string> Begin(uint32_t tracer, const Rule& rule,
                                     const RuleAction& action,
                                     const Alarm& alarm) = 0;
+  // Those of a tracer that was stopped or removed go on.
+  virtual void EndOf(uint32_t tracer) = 0;
   // About once a second: ends what is over.
   virtual void Tick() = 0;
 };

@@ -1,9 +1,9 @@
 #include "tracefs/tracers/loss_watch.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/pipeline/loss.h"
 
@@ -25,9 +25,8 @@ std::string LossText(const TracerStats& stats) {
   std::string reasons;
   for (size_t r = 0; r < kLossReasonCount; ++r) {
     if (stats.lost[r] == 0) continue;
-    if (!reasons.empty()) reasons += ", ";
-    reasons += std::string(LossReasonName(static_cast<LossReason>(r))) + ' ' +
-               std::to_string(stats.lost[r]);
+    AppendWord(LossReasonName(static_cast<LossReason>(r)), ", ", &reasons);
+    reasons += ' ' + std::to_string(stats.lost[r]);
   }
   return std::to_string(stats.TotalLost()) + " lost (" + reasons + ")";
 }

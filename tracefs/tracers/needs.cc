@@ -1,7 +1,5 @@
 #include "tracefs/tracers/needs.h"
 
-#include <algorithm>
-
 #include "tracefs/rules/rule_engine.h"
 
 namespace tracefs {

@@ -8,6 +8,7 @@
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
 #include "filters/output/table.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/tracers/parts.h"
@@ -26,8 +27,7 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
     text = kDefaultAssembly;
   }
   for (const ConfigEntry& entry : assembly) {
-    if (!text.empty()) text += "; ";
-    text += entry.name;
+    AppendWord(entry.name, "; ", &text);
     if (entry.value.type == ValueType::kBlock) {
       text += " = {" + entry.value.text + "}";
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "drivers/output/table.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/tracers/parts.h"
@@ -21,7 +22,7 @@ std::string FlightRecorders() {
   std::string names;
   for (const OutputDriverRow& row : OutputDrivers()) {
     if (row.trigger_option.empty()) continue;
-    names += (names.empty() ? "" : " or ") + Quoted(row.entry.name);
+    AppendWord(Quoted(row.entry.name), " or ", &names);
   }
   return names;
 }

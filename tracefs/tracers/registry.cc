@@ -138,6 +138,7 @@ Status TracerRegistry::Prepare(TracerPlan* plan, Entry* entry) {
 Status TracerRegistry::Remove(uint32_t id) {
   if (Status s = CheckSteerable(id); !s.ok()) return s;
   StopRulesOf(id);
+  EndHoldsOf(id);
   std::lock_guard steer(steer_mu_);
   return End(id);
 }
@@ -235,6 +236,16 @@ void TracerRegistry::Change(uint32_t id,
   }
 }
 
+void TracerRegistry::EndHoldsOf(uint32_t id) {
+  if (mount_.holds != nullptr) mount_.holds->EndOf(id);
+}
+
+Status TracerRegistry::Suspend(uint32_t id) {
+  const Status done = SetRunning(id, false);
+  if (done.ok()) EndHoldsOf(id);
+  return done;
+}
+
 Status TracerRegistry::SetRunning(uint32_t id, bool run) {
   const auto set = [&](uint32_t one) {
     return run ? mount_.pipeline.Resume(one) : mount_.pipeline.Suspend(one);
@@ -322,6 +333,12 @@ void TracerRegistry::EndRaises(
 }
 
 // --- What others may know.
+
+bool TracerRegistry::IsRunning(uint32_t id) const {
+  std::lock_guard lock(mu_);
+  const auto found = entries_.find(id);
+  return found != entries_.end() && !found->second.suspended;
+}
 
 TracerRegistry::Entries TracerRegistry::All() const {
   std::lock_guard lock(mu_);

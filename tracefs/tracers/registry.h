@@ -92,7 +92,7 @@ class TracerRegistry {
   void StopRules();
 
   // Its rules are suspended and resumed with it.
-  Status Suspend(uint32_t id) { return SetRunning(id, false); }
+  Status Suspend(uint32_t id);
   Status Resume(uint32_t id) { return SetRunning(id, true); }
   Status SetFilter(uint32_t id, const Filter& filter);
   // Its rules mean other tracers from now on, one for each action that names
@@ -106,6 +106,8 @@ class TracerRegistry {
   // Whether some tracer has had the mount stay shut if its daemon dies.
   bool stays_shut() const { return stays_shut_.load(); }
 
+  // Neither suspended nor gone.
+  bool IsRunning(uint32_t id) const;
   // As they are now.
   Entries All() const;
   std::vector<RuleTotals> TotalsOfRules() const;
@@ -115,6 +117,7 @@ class TracerRegistry {
   void GiveBack(uint32_t id, Entry entry);
   Status End(uint32_t id);
   void Release(uint32_t id);
+  void EndHoldsOf(uint32_t id);
   void StopRulesOf(uint32_t id);
   void ChangeFile(uint32_t id, const OutputFileId& file, bool written);
   void Changed();

@@ -47,11 +47,13 @@ std::vector<Status> RuleActions::OnAlarm(uint32_t tracer, const Rule& rule,
           Hold(tracer, rule, action, alarm, &outcomes.emplace_back()));
       continue;
     }
+    if (alarm.quiet) continue;
     const Status& outcome = outcomes.emplace_back(Act(tracer, action));
     texts.push_back(std::string(RuleActionName(action.kind)) + ' ' +
                     std::to_string(action.tracer_id()) + ": " +
                     (outcome.ok() ? "done" : outcome.message()));
   }
+  if (alarm.quiet) return outcomes;
   format::AlarmRecord record = {
       .rule = static_cast<uint32_t>(alarm.rule + 1),
       .title = rule.title,
@@ -80,6 +82,8 @@ std::string RuleActions::Hold(uint32_t tracer, const Rule& rule,
       mount_.holds == nullptr
           ? Status::Invalid("nobody can be held in this mount")
           : mount_.holds->Begin(tracer, rule, action, alarm);
+  // It may have been stopped, and what it held let go, just before.
+  if (held.ok() && !tracers_.IsRunning(tracer)) mount_.holds->EndOf(tracer);
   *outcome = held.ok() ? Status() : held.status();
   return "hold " + (held.ok() ? *held : held.status().message());
 }

@@ -1,7 +1,6 @@
 #include "tracefs/tracers/snapshot_service.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "tracefs/base/notice.h"

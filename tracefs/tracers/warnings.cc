@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tracefs/base/join.h"
 #include "tracefs/tracers/plan_facts.h"
 
 namespace tracefs {
@@ -18,8 +19,7 @@ std::string AnsweredByKernel(const TracerPlan& plan,
   }
   std::string text;
   for (const Op op : ops) {
-    if (!MayKeep(plan, op)) continue;
-    text += (text.empty() ? "" : ", ") + std::string(OpName(op));
+    if (MayKeep(plan, op)) AppendWord(OpName(op), ", ", &text);
   }
   return text;
 }
@@ -61,11 +61,7 @@ std::vector<std::string> WarningsOf(const TracerPlan& plan,
 }
 
 void PutWarnings(const WarningFacts& facts, TracerPlan* plan) {
-  std::string text;
-  for (const std::string& warning : WarningsOf(*plan, facts)) {
-    if (!text.empty()) text += '\n';
-    text += warning;
-  }
+  const std::string text = JoinWords(WarningsOf(*plan, facts), "\n");
   if (!text.empty()) plan->parts.header.Set(kWarningsProperty, text);
 }
 

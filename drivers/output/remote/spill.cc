@@ -16,6 +16,7 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
+#include "tracefs/base/text.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/frame_scan.h"
 
@@ -178,8 +179,7 @@ class SpillBacklog final : public Backlog {
 bool IsSpillName(std::string_view name) {
   return name.size() > kSerialDigits + kSuffix.size() &&
          name.substr(name.size() - kSuffix.size()) == kSuffix &&
-         name.substr(0, kSerialDigits).find_first_not_of("0123456789abcdef") ==
-             std::string_view::npos;
+         IsMadeOf(name.substr(0, kSerialDigits), kHexDigits);
 }
 
 // Names by serial; those of one trace in order.

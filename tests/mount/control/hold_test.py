@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "replay"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import (  # noqa: E402
-    Suite, expect, expect_equal, wait_until)
+    Failure, Suite, expect, expect_equal, wait_until)
 from workloads import AS_IT_WAS  # noqa: E402
 
 TRANSPORTS = ("dev", "uring")
@@ -64,7 +64,7 @@ class Held:
             out.write(os.urandom(1000))
         self.trace = suite.path(name, "trace")
         rule = ('when rate((op = write AND name = victim) OR op = create by pid)'
-                f' > 30/100ms then {{ alarm "too much"; {action} ')
+                f' > 30/1s then {{ alarm "too much"; {action} ')
         self.mount = suite.mount(
             self.source, self.point,
             ("", f'STR_ALL }}; {rule}', f'file = "{self.trace}"'),
@@ -319,6 +319,66 @@ def ends(suite, transport):
     at.mount.process.wait(timeout=60)
 
 
+def each_rule(suite, transport):
+    """What one rule lets go another goes on holding."""
+    at = Held(suite, "hold for 60s }; when rate(op = write AND name = victim "
+              "by pid) > 60/1s then { hold for 60s then go on", transport)
+    writer = at.start(WRITER)
+    # The second has seen enough only if the first let it go on.
+    at.ctl("release", str(at.wait_for(writer)), "--go-on")
+    wait_until(lambda: any(h["rule"] == 2 and h["waiting"] for h in at.held()),
+               "the second rule")
+    for hold in at.held():
+        if hold["rule"] == 1:
+            at.ctl("release", str(hold["hold"]), "--go-on")
+    expect_equal(writer.poll(), None, "it waits for the second")
+    at.enough()
+    (hold,) = at.held()
+    at.ctl("release", str(hold["hold"]), "--go-on")
+    expect_equal(writer.communicate(timeout=60)[0].strip(), "done", "both")
+    at.mount.unmount()
+
+
+MANY = r"""
+import os, sys
+os.setgroups([]); os.setgid(61000); os.setuid(61000)
+try:
+    fd = os.open("victim", os.O_RDWR)
+    for i in range(3000):
+        os.pwrite(fd, b"%06d" % i, 0)
+    print("done")
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def many_processes(suite, transport):
+    """Who goes on in ever more processes is held as a user, though the rule
+    fires more often than anybody is told."""
+    at = Held(suite, "hold for 60s", transport)
+    os.chmod(os.path.join(at.source, "victim"), 0o666)
+    for _ in range(8):
+        writers = [at.start(MANY) for _ in range(12)]
+        wait_until(lambda: len([p for p in writers if p.poll() is not None])
+                   + sum(len(h["waiting"]) for h in at.held()) >= len(writers),
+                   "all of them to wait or end")
+        for hold in at.held():
+            if "pid" in hold:
+                continue
+            expect_equal(hold["uid"], 61000, "the user who is held")
+            for one in at.held():
+                at.ctl("release", str(one["hold"]), "--fail")
+            for writer in writers:
+                writer.communicate(timeout=60)
+            at.mount.unmount()
+            return
+        for writer in writers:
+            if writer.poll() is None:
+                writer.kill()
+            writer.communicate(timeout=60)
+    raise Failure("the user was never held")
+
+
 def undone(suite, transport):
     """What the held process did is taken back while it is held."""
     at = Held(suite, "hold for 5m", transport)
@@ -326,7 +386,7 @@ def undone(suite, transport):
     with open(os.path.join(at.source, "victim"), "rb") as file:
         before = file.read()
     trace = at.trace + "2"
-    rule = ('when rate(op = write AND name = victim by pid) > 30/100ms '
+    rule = ('when rate(op = write AND name = victim by pid) > 30/1s '
             'then { hold for 5m ')
     at.mount = suite.mount(
         at.source, at.point,
@@ -366,6 +426,8 @@ def main():
                             ("what a held process starts", below),
                             ("a signal ends a wait", killed),
                             ("nobody stays hanging", ends),
+                            ("each rule for itself", each_rule),
+                            ("ever more processes", many_processes),
                             ("it is taken back while it is held", undone)):
             suite.run(f"{title}, over {transport}", case, suite, transport)
     suite.run("what makes no sense", refused, suite)

@@ -50,10 +50,15 @@ def socket_of(point, uid):
     """Where the mount's control socket lies."""
     places = (["/run/tracefs", "/tmp/tracefs-0*"] if uid == 0 else
               [f"/run/user/{uid}/tracefs", f"/tmp/tracefs-{uid}*"])
-    found = [path for place in places
-             for path in glob.glob(f"{place}/{device_of(point)}.sock")]
-    expect_equal(len(found), 1, f"sockets of {point}")
-    return found[0]
+
+    def found():
+        return [path for place in places
+                for path in glob.glob(f"{place}/{device_of(point)}.sock")]
+
+    # The mount is there a moment before it listens.
+    wait_until(found, f"the socket of {point}")
+    (path,) = found()
+    return path
 
 
 class Liar:

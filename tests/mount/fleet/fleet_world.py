@@ -268,11 +268,12 @@ def forged_seals_are_not_stored(fleet, secret, send):
                               "--every", "200ms")
     wait_until(lambda: "victim' stay with the broker" in said(receiver) and
                said(receiver).count("of host 'victim': it is neither sealed")
-               == blocks and fleet.tables(), "all to be judged")
+               >= blocks and fleet.tables(), "all to be judged")
     receiver.send_signal(signal.SIGTERM)
     expect_equal(receiver.wait(30), 0, said(receiver))
-    expect(counted(receiver)["left"] >= blocks and f" {blocks} refused" in said(receiver),
-           said(receiver))
+    # A broker sends again what is answered late.
+    expect(counted(receiver)["left"] >= blocks
+           and counted(receiver)["refused"] >= blocks, said(receiver))
     expect_equal([n for n in os.listdir(fleet.out) if n.startswith("host=")],
                  [f"host={HOST}"], "hosts")
     return f"{fleet.expect_same(fleet.lines())} events"
@@ -299,7 +300,8 @@ def counted(receiver):
     """What it said in the end."""
     return {name: int(re.search(pattern, said(receiver))[1]) for name, pattern in
             (("stored", r"stored (\d+) blocks"), ("doubled", r"(\d+) doubled"),
-             ("never", r"(\d+) never came"), ("left", r"(\d+) left"))}
+             ("never", r"(\d+) never came"), ("left", r"(\d+) left"),
+             ("refused", r"(\d+) refused"))}
 
 
 def a_full_disk_is_waited_for(suite, name, broker, arguments, messages):

@@ -7,6 +7,7 @@ the trace with exact figures.
 
 import collections
 import math
+import re
 
 from command_checks import time_at_depth
 
@@ -123,9 +124,14 @@ def q_bytes(m, ask):
 
 
 def q_totals(m, ask):
-    """24, 25: bytes, time and errors by process."""
-    found = {r["process"]: (r["count"], r["bytes"], r["time_ns"], r["errors"])
-             for r in ask.rows("process", "count,bytes,time,errors")}
+    """24, 25: bytes, time and errors by process. A second one of a number is
+    "NAME PID (2)" there; the numbers are added up for each pid."""
+    found = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for r in ask.rows("process", "count,bytes,time,errors"):
+        row = found[re.sub(r" \(\d+\)$", "", r["process"])]
+        for at, value in enumerate(("count", "bytes", "time_ns", "errors")):
+            row[at] += r[value]
+    found = {k: tuple(v) for k, v in found.items()}
     want = collections.defaultdict(lambda: [0, 0, 0, 0])
     for o in m.ops:
         row = want[f"{o.get('comm', '')} {o['pid']}"]

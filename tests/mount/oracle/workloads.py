@@ -102,7 +102,7 @@ cp -a "$1/project" source
 touch source/aclocal.m4
 touch source/configure source/config.h*in source/Makefile.in
 mkdir build && cd build
-../source/configure --prefix="$PWD/../root" > configure.out
+../source/configure --prefix="$PWD/../root" CFLAGS=-O0 > configure.out
 make -j2 > make.out
 make install > install.out
 cat ../root/include/lzo/*.h > all

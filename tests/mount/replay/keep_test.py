@@ -208,6 +208,11 @@ class Keep:
 
     # --- what was kept is data from another end
 
+    @staticmethod
+    def homes(kept):
+        """The folders of traces in it."""
+        return [name for name in os.listdir(kept) if not name.startswith(".")]
+
     def hostile(self):
         """Changed, gone, somebody else's, moved."""
         with self.store("xfs") as folder:
@@ -224,7 +229,7 @@ for name in ("small", "large", "other"):
 """)
             parts = {event["path"][1:]: event for event in
                      self.suite.read(trace) if event["op"] == "unlink"}
-            home = os.path.join(kept, os.listdir(kept)[0])
+            home = os.path.join(kept, self.homes(kept)[0])
 
             def object_of(name):
                 return os.path.join(home, str(parts[name]["kept"]))
@@ -304,13 +309,13 @@ for i in range(40):
             expect_tree(state_of(source), {n: s for n, s in before.items()
                                            if n not in gone}, "the rest")
             # What a mount has left goes before what the next one keeps.
-            homes = set(os.listdir(kept))
+            homes = set(self.homes(kept))
             self.traced(source, stream(kept, "keep_max = 1M"), """
 import os
 for name in os.listdir("."):
     os.unlink(name)
 """)
-            expect(not homes & set(os.listdir(kept)), "an earlier trace's went")
+            expect(not homes & set(self.homes(kept)), "an earlier trace's went")
 
     def full(self):
         """No room for it: the operation goes on, or does nothing."""
@@ -458,6 +463,14 @@ assert sorted(os.listdir(".")) == ["other", "written"]
         expect(not os.listdir(source), "it was left there")
         expect("takes the flag STR_KEEP" in said(
             'STR_ALL } keep_in = "/tmp/x" keep = {'), "without the flag")
+        mine = suite.folder("mine", mode=0o700)
+        os.mkdir(os.path.join(mine, "letters"))
+        with open(os.path.join(mine, "letters", "1"), "wb") as file:
+            file.truncate(2 << 20)
+        told = said(stream(mine, "keep_max = 1M"))
+        expect(mine in told and "empty" in told, f"a foreign folder: {told}")
+        expect_equal(os.listdir(mine), ["letters"], "what is in it")
+        expect_equal(os.listdir(os.path.join(mine, "letters")), ["1"], "and deeper")
         expect("absolute" in said(stream("kept")), "a relative path")
         expect("STR_KEEP" in said(stream(suite.path("kept")), "--survive",
                                   "yes"), "surviving")

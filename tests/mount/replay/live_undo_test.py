@@ -7,7 +7,7 @@ before, which Python makes.
 
   live_undo_test.py --bin build/release/bin [--only NAME]
 
-TRACEFS_LONG_RANSOM=5000 in the environment: so many files instead of 300.
+TRACEFS_LONG_RANSOM=5000 in the environment: so many files instead of 120.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ from keep_test import expect_tree, state_of, stream  # noqa: E402
 from ransom import INNOCENT, make_victims, ransom_script  # noqa: E402
 from tracefs_harness import (  # noqa: E402
     Skip, Suite, expect, expect_equal, wait_until)
-from workloads import AS_IT_WAS  # noqa: E402
+from workloads import ACL, AS_IT_WAS  # noqa: E402
 
 KINDS = ("ext4", "xfs", "btrfs")
-FILES = int(os.environ.get("TRACEFS_LONG_RANSOM", "300"))
+FILES = int(os.environ.get("TRACEFS_LONG_RANSOM", "120"))
 OWNER = 61021
 RULE = ("when rate(op = open AND NOT op IN { create tmpfile } AND errno = 0 "
         "AND size > 0 AND (flags ~ O_WRONLY OR flags ~ O_RDWR) "
@@ -248,10 +248,20 @@ os.rename("moved", "elsewhere")
                 out.seek(5000)
                 out.write(b"same size")
             now = state_of(source)
+            # Who only reads it does not stand for that change.
+            self.process(point, "open('f', 'rb').read()")
             said = self.undo(point, f"cpid = {pid}", status=1)
             expect_equal(said["not_done"], len(said["steps"]), said)
             expect_tree(state_of(source), now, "it stays")
             mount.unmount()
+            # Nor later, though the trace has a checksum with that change in it.
+            said = json.loads(self.suite.tool(
+                "tracefs-replay", trace, "--root", source, "--undo",
+                f"cpid = {pid}", "--apply", "--format", "json",
+                *AS_IT_WAS).stdout)
+            expect(said["steps"], said)
+            expect_equal(said["not_done"], len(said["steps"]), said)
+            expect_tree(state_of(source), now, "it stays when it is over")
 
     def below(self, flags, status, comes_back):
         """What a process did, and one below it whose parent did nothing here."""
@@ -400,8 +410,18 @@ with open("f", "r+b") as file:
             as_owner = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}",
                         "--clear-groups"]
             subprocess.run([*as_owner, "sh", "-ec", "for i in 1 2 3; do "
-                            "head -c 9000 /dev/urandom > f$i; done"],
+                            "head -c 9000 /dev/urandom > f$i; done; "
+                            "echo mine > kept; echo mine > written; "
+                            "echo ours > shared"],
                            cwd=source, check=True)
+            # What he may not write to is still his.
+            for name in ("kept", "written"):
+                path = os.path.join(source, name)
+                os.setxattr(path, "user.a", b"1")
+                os.utime(path, ns=(10 ** 18, 10 ** 18))
+                os.chmod(path, 0o444)
+            os.setxattr(os.path.join(source, "shared"),
+                        "system.posix_acl_access", bytes.fromhex(ACL))
             before = state_of(source)
             place = self.suite.folder("owner-traces")
             os.chown(place, OWNER, OWNER)
@@ -412,19 +432,68 @@ with open("f", "r+b") as file:
                 "", stream(place + "/kept"), f'file = "{trace}"'),
                 visibility="auto", wrapper=as_owner)
             with subprocess.Popen([
-                    *as_owner, "sh", "-ec", "cd $0; rm f1; truncate -s 10 f2; "
-                    "mv f3 f4", source]) as process:
+                    *as_owner, "sh", "-ec", "cd $0; ls -l > /dev/null; rm f1; "
+                    "truncate -s 10 f2; mv f3 f4; rm -f kept shared; chmod u+w written; "
+                    "echo gone > written; chmod 444 written",
+                    source]) as process:
                 expect_equal(process.wait(), 0, "the script")
             question = f"cuid = {OWNER}"
             said = self.undo(source, question, status=3, grants=())
             expect("--as-owner" in said, said)
             command = [*as_owner, os.path.join(self.suite.bin, "tracefs-ctl"),
                        source, "undo", question]
-            done = subprocess.run(command, capture_output=True, text=True,
-                                  check=False)
+            done = subprocess.run([*command, "--dry-run"], text=True,
+                                  capture_output=True, check=False)
+            expect_equal(done.returncode, 1, done.stdout + done.stderr)
+            told = [line for line in done.stdout.splitlines()
+                    if "not done" in line]
+            expect(len(told) == 1 and "shared" in told[0]
+                   and "--users recorded" in told[0], done.stdout)
+            done = subprocess.run([*command, "--users", "recorded"], text=True,
+                                  capture_output=True, check=False)
             expect_equal(done.returncode, 0, done.stdout + done.stderr)
             mount.unmount()
             expect_tree(state_of(source), before, "as it was")
+
+    def rotated(self):
+        """A trace in several files is one, whichever of them is named."""
+        with self.store("ext4") as folder:
+            source = os.path.join(folder, "source")
+            os.mkdir(source)
+            for i in range(200):
+                with open(f"{source}/f{i}", "wb") as out:
+                    out.write(b"before")
+            before = state_of(source)
+            place = self.suite.folder("rotated")
+            trace = place + "/trace"
+            mount = self.suite.mount(source, source, (
+                "", stream(folder + "/kept"),
+                f'file = "{trace}" rotate_size = 64K buf = 4096'),
+                visibility="auto")
+            destroy = ("for i in range(200): "
+                       "open('f%d' % i, 'r+b').write(b'gone')")
+            pid = self.process(source, destroy)
+            parts = sorted(os.listdir(place))
+            expect(len(parts) > 2, parts)
+            self.undo(source, f"cpid = {pid}")
+            expect_tree(state_of(source), before, "taken back on the mount")
+            pid = self.process(source, destroy)
+            mount.unmount()
+            for name in (parts[0], parts[2]):
+                said = json.loads(self.suite.tool(
+                    "tracefs-replay", os.path.join(place, name), "--root",
+                    source, "--undo", f"cpid = {pid}", "--format", "json",
+                    *AS_IT_WAS).stdout)
+                expect_equal((said["not_done"], said["doubt"],
+                              len(said["steps"])), (0, "", 200), name)
+            os.remove(trace)
+            said = json.loads(self.suite.tool(
+                "tracefs-replay", os.path.join(place, parts[1]), "--root",
+                source, "--undo", f"cpid = {pid}", "--format", "json",
+                *AS_IT_WAS).stdout)
+            why = {step.get("not_done", "") for step in said["steps"]}
+            expect(all("parts before number 1 " in text for text in why)
+                   or said["doubt"], why)
 
     # --- what is refused
 
@@ -540,6 +609,7 @@ def main():
     suite.run("an undo that was killed comes to the same end", live.killed)
     suite.run("one undo at a time", live.at_once)
     suite.run("an ordinary owner undoes", live.owner)
+    suite.run("a trace in several files", live.rotated)
     suite.run("who uses a file is told", live.in_use)
     suite.run("an encrypted trace", live.encrypted)
     suite.run("what was kept is where the caller says", live.kept_elsewhere)

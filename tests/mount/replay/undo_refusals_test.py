@@ -24,6 +24,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
+from keep_test import stream  # noqa: E402
 from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
 from trees import tree_digest  # noqa: E402
 from workloads import AS_IT_WAS, USER  # noqa: E402
@@ -103,10 +104,14 @@ class Case:
     """`before` the trace; what is `mine`, to be taken back; then what forbids it:
     `other` in the trace, by somebody else, or `after` it. All are called in the
     tree. `unplanted`: what replaces `before` where the plant is in it.
-    `consequence`: what is then told of operations before that one."""
+    `consequence`: what is then told of operations before that one. `filter`, and
+    `stops`: what the trace leaves out where it is planted. `flags`: None keeps
+    what is destroyed."""
 
+    # pylint: disable=too-many-arguments
     def __init__(self, why, mine, before=nothing, other=nothing, after=nothing,
-                 unplanted=None, consequence=None):
+                 unplanted=None, consequence=None, flags=FLAGS, left_out="",
+                 stops=False):
         self.why = why
         self.reasons = {why, consequence} - {None}
         self.mine = mine
@@ -114,6 +119,12 @@ class Case:
         self.other = other
         self.after = after
         self.unplanted = unplanted
+        self.flags = flags
+        self.left_out = left_out
+        self.stops = stops
+
+    def stream(self, trace):
+        return self.flags or stream(trace + "-kept")
 
 
 def calls(*steps):
@@ -125,7 +136,36 @@ def calls(*steps):
 
 A = (put, "a", "before")
 READ = (read, "a")
+NOT_SHOWN = ("others may have changed it unseen, and not all of its bytes are in "
+             "the trace to show that they have not")
+BY_ROOT = "cuid = 0"
+BY_USER = (os.setuid, USER)
+FOR_ALL = (os.chmod, "a", 0o666)
 CASES = {
+    # --- what the trace was not to tell
+    "others' bytes that a filter leaves out": Case(
+        NOT_SHOWN, calls((put, "a", "mine!!")), before=calls(A, FOR_ALL),
+        other=calls(BY_USER, (put, "a", "theirs")), flags=None,
+        left_out=BY_ROOT),
+    "a new file with others' bytes that a filter leaves out": Case(
+        NOT_SHOWN, calls((put, "new", "mine!!"), (os.chmod, "new", 0o666)),
+        other=calls(BY_USER, (put, "new", "theirs")), flags=None,
+        left_out=BY_ROOT),
+    "others' mode that a filter leaves out": Case(
+        LEFT, calls(READ, (os.chmod, "a", 0o640)),
+        before=calls(A, (os.chown, "a", USER, -1)),
+        other=calls(BY_USER, (os.chmod, "a", 0o604)),
+        left_out="NOT (op = setattr AND cuid = %d)" % USER),
+    "a file whose ACL is in no trace": Case(
+        "what its group may do may be said by an ACL, which is not in the trace",
+        calls(READ, (os.unlink, "a")), before=calls(A, (os.chmod, "a", 0o640)),
+        unplanted=calls(A), flags="STR_ALL | STR_DATA | STR_PID"),
+    "others' bytes that came while the tracer was stopped": Case(
+        NOT_SHOWN, calls((put, "a", "mine!!")), before=calls(A),
+        other=calls((put, "a", "theirs")), flags=None, stops=True),
+    "a new file whose bytes are in no trace": Case(
+        NOT_COMPARED, calls((put, "new", "mine!!")),
+        after=calls((put, "new", "theirs")), flags="STR_REPLAY | STR_PID"),
     # --- names
     "a new name moved": Case(
         "that name was taken away or given to another since",
@@ -261,7 +301,7 @@ NOT_PLANTED = {
     "one of them was removed, and what it held was not kept":
         "the same of exchanged ones",
 }
-SOURCES = ("undo.cc", "undo_plan.cc")
+SOURCES = ("undo.cc", "undo_plan.cc", "undo_survey.cc")
 
 
 def every_reason_has_a_case(_):
@@ -316,7 +356,8 @@ def reasons(suite, source, trace, pid, *words):
     said = json.loads(done.stdout)
     expect(said["steps"], "nothing was to be taken back")
     expect_equal(said["doubt"], "", "doubt")
-    return {re.sub(r"operation \d+", "operation N", step["not_done"])
+    return {re.sub(r"operation \d+", "operation N",
+                   re.sub(r": its (filter|tracer) .*", "", step["not_done"]))
             for step in said["steps"] if "not_done" in step}
 
 
@@ -331,10 +372,16 @@ def tree(suite, title, planted, source=None):
     os.chdir("/")
     trace = suite.path(name + ".trace")
     players = [Player(source, title, part) for part in ("mine", "other")]
-    mount = suite.mount(source, source,
-                        ("", FLAGS, f'file = "{trace}" buf = 1048576'))
-    for player in players[:1 + planted]:
-        player.play()
+    mount = suite.mount(source, source, (
+        case.left_out if planted else "", case.stream(trace),
+        f'file = "{trace}" buf = 1048576'))
+    players[0].play()
+    if planted:
+        for word in ("stop", "start"):
+            if case.stops:
+                suite.command("tracefs-ctl", source, word, "1")
+            if word == "stop":
+                players[1].play()
     players[1].process.kill()
     mount.unmount()
     if planted:

@@ -24,12 +24,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from deaths import daemon_of, kill_daemon, successions_of  # noqa: E402
 from succession_cases import Succession  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
-                             expect_equal)
-
-# What a user may have to wait for. It is a hundredth of that on a machine that
-# has nothing else to do.
-LONGEST_S = 3
+from tracefs_harness import (HANG_S, PATIENCE_S, Suite,  # noqa: E402
+                             expect, expect_equal)
 
 
 class Killer:
@@ -208,7 +204,7 @@ class Deaths(Succession):
         killer.run(lambda: any(user.poll() is None for user in users))
         operations, longest, done = self.outcome(users, mount)
         expect(killer.kills > 0, "nothing was killed")
-        expect(longest[0] < LONGEST_S,
+        expect(longest[0] < HANG_S,
                f"{longest[1]} took {longest[0]:.3f} s, "
                f"{killer.kills} kills")
         self.forgets_all(point)

@@ -27,11 +27,9 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from deaths import daemon_of, kill_daemon, let_daemon_die  # noqa: E402
 from processes import children_of, name_of  # noqa: E402
 from succession_cases import Succession  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Skip, Suite, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (HANG_S, PATIENCE_S, Skip, Suite,  # noqa: E402
+                             expect, expect_equal, wait_until)
 
-# What a user may have to wait for, on a machine that has much else to do.
-LONGEST_S = 3
 STATE = b"tracefs-state-1"
 # Runs the real one; on trial as it is.
 WRAPPER = r"""
@@ -486,7 +484,7 @@ class Upgrades(Succession):
                 refused += 1
         operations, longest, done = self.outcome(users, mount)
         expect(upgrades > 0, "there was no upgrade")
-        expect(longest[0] < LONGEST_S,
+        expect(longest[0] < HANG_S,
                f"{longest[1]} took {longest[0]:.3f} s")
         let_daemon_die(mount, point)
         self.forgets_all(point)

@@ -55,6 +55,17 @@ void CopyProgram(const char* from, const char* to, mode_t mode) {
   ::chmod(to, mode);
 }
 
+// In a peer: runs `prog` until it is killed.
+[[noreturn]] void BecomeProgram() {
+  // A close at the mount has its effect a moment later.
+  for (int i = 0; i < 1000; ++i) {
+    ::execl("./prog", "./prog", "1000", nullptr);
+    if (errno != ETXTBSY) break;
+    SleepMs(10);
+  }
+  ::_exit(99);
+}
+
 // Reads, or stores to, the first page of a map all the time, until it is gone.
 class Toucher {
  public:
@@ -429,21 +440,43 @@ constexpr Scenario kScenarios[] = {
        const int w = FD(::open("prog", O_WRONLY));
        CALL(Execute("./prog", "0"));
        CALL(::close(w));
-       Run::Peer peer(run, [](Run&, Run::Peer&) {
-         // A close at the mount has its effect a moment later.
-         for (int i = 0; i < 1000; ++i) {
-           ::execl("./prog", "./prog", "1000", nullptr);
-           if (errno != ETXTBSY) break;
-           SleepMs(10);
-         }
-         ::_exit(99);
-       });
+       Run::Peer peer(run, [](Run&, Run::Peer&) { BecomeProgram(); });
        peer.UntilAsleep();
        FD(::open("prog", O_WRONLY));
        FD(::open("prog", O_RDWR | O_TRUNC));
        CALL(::truncate("prog", 0));
        FD(::open("prog", O_RDONLY));
        CALL(::unlink("prog"));
+       ::kill(peer.pid(), SIGKILL);
+     }},
+    {"exec.a_running_program_stays_whole", kAll,
+     [](Run& run) {
+       CopyProgram("/bin/sleep", "prog", 0755);
+       CALL(::link("prog", "other"));
+       struct stat before;
+       CALL(::stat("prog", &before));
+       const auto look = [&run, &before] {
+         struct stat st;
+         CALL(::stat("prog", &st));
+         run.Note("whole: %d", st.st_size == before.st_size);
+       };
+       Run::Peer peer(run, [](Run&, Run::Peer&) { BecomeProgram(); });
+       peer.UntilAsleep();
+       for (const char* const name : {"prog", "other"}) {
+         run.Note("%s", name);
+         FD(::open(name, O_RDONLY | O_TRUNC));
+         look();
+         FD(::open(name, O_RDONLY | O_TRUNC | O_CREAT, 0600));
+         FD(::open(name, O_RDONLY | O_TRUNC | O_DIRECTORY));
+         FD(::open(name, O_ACCMODE | O_TRUNC));
+         FD(::open(name, O_WRONLY | O_TRUNC));
+         FD(::open(name, O_RDWR | O_TRUNC));
+         CALL(::truncate(name, 0));
+         const int fd = FD(::open(name, O_RDONLY));
+         CALL(::ftruncate(fd, 0));
+         CALL(::close(fd));
+         look();
+       }
        ::kill(peer.pid(), SIGKILL);
      }},
     {"exec.by_descriptor", kAll,

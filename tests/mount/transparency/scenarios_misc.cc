@@ -56,8 +56,10 @@ int ChangeFlag(const char* path, unsigned flag, bool on) {
 
 // All that can be tried on a file with such a flag.
 void TryOnFlagged(Run& run) {
-  for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR, O_WRONLY | O_APPEND,
-                          O_WRONLY | O_APPEND | O_TRUNC, O_WRONLY | O_TRUNC}) {
+  for (const int flags :
+       {O_RDONLY, O_WRONLY, O_RDWR, O_WRONLY | O_APPEND,
+        O_WRONLY | O_APPEND | O_TRUNC, O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,
+        O_RDWR | O_TRUNC, O_RDONLY | O_TRUNC | O_DIRECTORY}) {
     const int fd = FD(::open("f", flags));
     if (fd < 0) continue;
     CALL(::write(fd, "w", 1));

@@ -55,7 +55,7 @@ class AuditTest : public testing::Test {
   // The fields of the sample that a policy hides.
   std::vector<FieldPlan> HiddenFields(const std::string& policy) {
     std::vector<FieldPlan> found;
-    std::unique_ptr<const Plan> plan;
+    std::shared_ptr<const Plan> plan;  // what is found points into it
     std::vector<bool> occurs;
     Container container;
     const Visitor visitor = {
@@ -64,11 +64,9 @@ class AuditTest : public testing::Test {
                 const format::Preamble&, std::shared_ptr<const Plan>* out) {
               auto made = LookupPlan(Parsed(policy), description);
               EXPECT_TRUE(made.ok());
-              *out = *std::move(made);
-              occurs.resize((*out)->fields().size());
-              for (const FieldPlan& field : (*out)->fields()) {
-                found.push_back(field);
-              }
+              *out = plan = *std::move(made);
+              occurs.resize(plan->fields().size());
+              found = plan->fields();
               return Status::Ok();
             },
         .wants_numbers = [](const FieldPlan&) { return true; },

@@ -365,6 +365,50 @@ TEST(DependenciesTest, MovesAndLinksAreFlowButALinkOnTheWayIsNone) {
   }
 }
 
+// sed -i reads what another one made, and moves a file of its own over it.
+TEST(DependenciesTest, WhatIsEditedInPlaceIsMadeFromWhatItWas) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/bin/gen");
+  scene.Open(2, "/src/in");
+  scene.Create(2, "/src/out");
+  scene.Exit(2);
+  scene.Run(1, 3, "/bin/sed -i s/a/b/ out");
+  scene.Open(3, "/src/out");
+  scene.Create(3, "/src/sedAB");
+  scene.Do(3, Op::rename_, "/src/sedAB", "/src/out");
+  scene.Exit(3);
+  scene.Run(1, 4, "/bin/other");
+  scene.Open(4, "/src/unrelated");
+  scene.Exit(4);
+  const BuildGraph graph = builder.Finish();
+  const Answer answer = Ask(graph, {}, "out");
+  EXPECT_THAT(answer.files, ElementsAre("in"));
+  EXPECT_THAT(answer.all.no_inputs, IsEmpty());
+  // The name leads from nothing to nothing.
+  DependencyFinder finder(graph, {});
+  EXPECT_THAT(finder.MadeFrom(graph.paths().Find("/src/sedAB")).files,
+              IsEmpty());
+}
+
+// A wrapper makes a name, and who it runs writes the file.
+TEST(DependenciesTest, ATemporaryThatAnotherOneWroteIsFollowed) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/bin/wrapper");
+  scene.Create(2, "/src/tmp");
+  scene.Run(2, 3, "/usr/bin/cc -o tmp");
+  scene.Open(3, "/src/a.c");
+  scene.Create(3, "/src/tmp");
+  scene.Exit(3);
+  scene.Do(2, Op::rename_, "/src/tmp", "/src/a.o");
+  scene.Exit(2);
+  EXPECT_THAT(Ask(builder.Finish(), Flow(), "a.o").files,
+              ElementsAre("a.c", "tmp"));
+}
+
 TEST(DependenciesTest, FilesInAMovedDirectoryKeepTheirOrigin) {
   GraphBuilder builder;
   Scene scene(builder);

@@ -134,6 +134,32 @@ TEST_F(HoldLotTest, HoldsAreBounded) {
   EXPECT_EQ(Hold(100), 1u);
 }
 
+TEST_F(HoldLotTest, TwoRulesHoldOneProcessEachForItself) {
+  const uint64_t first = Hold(11, /*fails=*/false);
+  const uint64_t second =
+      lot_.Begin({.tracer = 8, .pid = 11, .duration_ns = kLong}, MonotonicNs());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(lot_.EndOf(7).size(), 1u);
+  ASSERT_NE(Meet(11), nullptr);
+  EXPECT_TRUE(HoldLot::Fails(*Meet(11)));
+}
+
+TEST_F(HoldLotTest,
+       Malicious_ProcessesOfOneUserAreBoundedAndTakeNoRoomOfOthers) {
+  const auto hold = [&](uint32_t pid, uint32_t uid) {
+    return lot_.Begin(
+        {.tracer = 7, .pid = pid, .uid = uid, .duration_ns = kLong},
+        MonotonicNs());
+  };
+  for (uint32_t i = 0; i < HoldLot::kMostOfUser; ++i) {
+    EXPECT_NE(hold(100 + i, 1000), 0u);
+  }
+  EXPECT_EQ(hold(99, 1000), 0u);
+  EXPECT_NE(hold(99, 1001), 0u);
+  // All of him can still be held.
+  EXPECT_NE(HoldUser(1000), 0u);
+}
+
 // So that what the file needs can be done by others, while it is still held.
 TEST_F(HoldLotTest, RefusesWhatWaitsAndWhatComes) {
   const uint64_t number = Hold(11, /*fails=*/false);

@@ -112,8 +112,8 @@ TEST_F(KeptFolderTest, Budget_EarlierTracesGoUnlessTheyAreInUse) {
   }
   const auto now = Make("now");
   Keep(*now, fd.get(), 0, 600'000);
-  EXPECT_FALSE(std::filesystem::exists(top_ + "/kept/dead"));
-  EXPECT_TRUE(std::filesystem::exists(top_ + "/kept/living/1"));
+  EXPECT_FALSE(std::filesystem::exists(top_ + "/kept/" + SerialOf("dead")));
+  EXPECT_TRUE(std::filesystem::exists(living->path() + "/1"));
 }
 
 TEST_F(KeptFolderTest, Malicious_WhatWasChangedIsRefused) {
@@ -216,6 +216,55 @@ TEST_F(KeptFolderTest, Malicious_NoDescriptorLeadsOutOfTheFolder) {
     }
   }
   EXPECT_GE(looked_at, 2);
+}
+
+TEST_F(KeptFolderTest, AFolderOfSomethingElseIsRefusedAndLeftAsItIs) {
+  const std::string path = top_ + "/mine";
+  const std::string letters = path + "/" + SerialOf("letters");
+  // Whatever it is called, nothing says that a mount has made it.
+  std::filesystem::create_directories(letters);
+  ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  std::ofstream(letters + "/1") << std::string(3 << 20, 'x');
+  std::ofstream(letters + "/letter") << "dear";
+  const auto made = TryMake("a", path);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), StatusCode::kInvalid);
+  for (const char* const says : {"/mine", "Name a folder that is empty"}) {
+    EXPECT_NE(made.status().message().find(says), std::string::npos)
+        << made.status().message();
+  }
+  EXPECT_TRUE(std::filesystem::exists(letters + "/1"));
+  EXPECT_TRUE(std::filesystem::exists(letters + "/letter"));
+  std::filesystem::remove_all(letters);
+  EXPECT_TRUE(std::filesystem::is_empty(path));
+  EXPECT_TRUE(TryMake("a", path).ok());
+}
+
+TEST_F(KeptFolderTest, WhatIsPutBesideKeptThingsIsRefusedAndStays) {
+  Make("a");
+  for (const char* const name : {"letter", "0123", "A"}) {
+    const std::string path = top_ + "/kept/" + name;
+    std::ofstream(path) << "dear";
+    const auto made = TryMake("b", top_ + "/kept");
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.status().message().find(name), std::string::npos);
+    EXPECT_TRUE(std::filesystem::remove(path));
+    EXPECT_FALSE(std::filesystem::exists(top_ + "/kept/" + SerialOf("b")));
+  }
+  EXPECT_TRUE(TryMake("b", top_ + "/kept").ok());
+}
+
+TEST_F(KeptFolderTest, Budget_OfEarlierTracesOnlyObjectsGo) {
+  const UniqueFd fd = File(std::string(30'000, 'x'));
+  const std::string path = Make("old", 1 << 20)->path();
+  std::ofstream(path + "/1") << std::string(30'000, 'x');
+  std::ofstream(path + "/letter") << std::string(30'000, 'x');
+  std::ofstream(path + "/1.bak") << "dear";
+  const auto now = Make("now", 29'999);
+  EXPECT_FALSE(std::filesystem::exists(path + "/1"));
+  EXPECT_TRUE(std::filesystem::exists(path + "/letter"));
+  EXPECT_TRUE(std::filesystem::exists(path + "/1.bak"));
+  EXPECT_EQ(now->Totals().held, 0u);
 }
 
 TEST_F(KeptFolderTest, OnlyItsUserGetsAtWhatIsKept) {
@@ -526,13 +575,14 @@ TEST_F(KeptFolderTest, Budget_EarlierTracesCountAndTheOldestGoesFirst) {
   // The other way round than they are called, and listed.
   for (const auto& [name, second] : {std::pair("b", 1), {"a", 2}, {"c", 3}}) {
     const timespec times[2] = {{second, 0}, {second, 0}};
-    ASSERT_EQ(::utimensat(AT_FDCWD, (top_ + "/kept/" + name).c_str(), times, 0),
-              0);
+    const std::string path = top_ + "/kept/" + SerialOf(name);
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   }
-  std::ofstream(top_ + "/kept/file") << std::string(500'000, 'x');
-  ASSERT_EQ(::symlink("a", (top_ + "/kept/link").c_str()), 0);
+  const std::string link = top_ + "/kept/" + SerialOf("link");
+  std::ofstream(top_ + "/kept/" + SerialOf("file")) << std::string(9, 'x');
+  ASSERT_EQ(::symlink("a", link.c_str()), 0);
   const auto exists = [&](const std::string& name) {
-    return std::filesystem::exists(top_ + "/kept/" + name);
+    return std::filesystem::exists(top_ + "/kept/" + SerialOf(name));
   };
   const auto now = Make("now", 90'000);
   EXPECT_EQ(now->Totals().held, 90'000u);
@@ -544,11 +594,10 @@ TEST_F(KeptFolderTest, Budget_EarlierTracesCountAndTheOldestGoesFirst) {
   EXPECT_TRUE(!exists("a") && !exists("b") && exists("c"));
   EXPECT_EQ(now->Totals().held, 60'002u);
   EXPECT_EQ(now->Totals().removed, 0u);
-  EXPECT_TRUE(exists("file") &&
-              std::filesystem::is_symlink(top_ + "/kept/link"));
+  EXPECT_TRUE(exists("file") && std::filesystem::is_symlink(link));
   const auto later = Make("later", 29'999);
   EXPECT_FALSE(exists("c"));
-  EXPECT_TRUE(exists("now/1"));
+  EXPECT_TRUE(std::filesystem::exists(now->path() + "/1"));
   EXPECT_EQ(later->Totals().held, 0u);
 }
 

@@ -20,6 +20,7 @@
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/hex.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/keep/kept_folder.h"
@@ -42,12 +43,20 @@ class KeptWorld : public testing::Test {
     std::filesystem::remove_all(top_);
   }
 
+  // A trace's, which is a serial number: the same word gives the same one.
+  static std::string SerialOf(std::string_view word) {
+    std::string serial = Hex(AsBytes(word));
+    serial.resize(32, '0');
+    return serial;
+  }
+
+  // `name`: any word.
   Result<std::unique_ptr<KeptFolder>> TryMake(const std::string& name,
                                               const std::string& path,
                                               uint64_t max_bytes = 1 << 20) {
     const UniqueFd source(::open((top_ + "/source").c_str(), O_PATH));
     return KeptFolder::Make({.path = path,
-                             .name = name,
+                             .name = SerialOf(name),
                              .max_bytes = max_bytes,
                              .source = source.get()});
   }

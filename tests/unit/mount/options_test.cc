@@ -155,6 +155,10 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
       {{"s", "m", "--confg", "c"}, "did you mean '--config'?"},
       {{"s", "m", "--conf", "c"}, "did you mean '--config'?"},
       {{"s", "m", "--config"}, "see tracefs-mount --help"},
+      {{"s", "m", "--config", "c", "-o", "ro,sync"},
+       "-o sync: what waits for the disk is up to the file system below"},
+      {{"s", "m", "--config", "c", "-o", "dirsync"},
+       "mount that one with dirsync"},
   };
   for (const auto& [words, message] : cases) {
     const Result<MountOptions> options = Parse(words);

@@ -2,10 +2,17 @@
 #include "tracefs/mount/transport.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <string>
+#include <system_error>
 
 namespace tracefs {
 namespace {
@@ -61,6 +68,47 @@ TEST(TransportTest, TheTrialLeavesNothingBehind) {
     EXPECT_FALSE(trips.measured());
   }
   EXPECT_LT(trips.dev_ns, 1'000'000'000u);
+}
+
+// Whether a thread of it serves a trial.
+bool Tries(pid_t process) {
+  std::error_code gone;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+    std::ifstream comm(task.path() / "comm");
+    std::string name;
+    if (std::getline(comm, name) && name == "tracefs-trial") return true;
+  }
+  return false;
+}
+
+bool EndsSoon(pid_t child) {
+  for (int i = 0; i < 30'000; ++i) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) return true;
+    ::usleep(1000);
+  }
+  return false;
+}
+
+// In whatever moment: while a request of its own waits for an answer, too.
+TEST(TransportTest, ATrialCanBeKilled) {
+  if (::geteuid() != 0) GTEST_SKIP() << "trials need root";
+  for (int i = 0; i < 25; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) static_cast<void>(MeasureTransports());
+    }
+    while (!Tries(child) && ::waitpid(child, nullptr, WNOHANG) == 0) {
+    }
+    const auto moment =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(100 * i);
+    while (std::chrono::steady_clock::now() < moment) {
+    }
+    ::kill(child, SIGKILL);
+    ASSERT_TRUE(EndsSoon(child)) << child << " waits for itself";
+  }
 }
 
 TEST(TransportTest, SomeOfAQueueIsLeftWhoeverWaits) {

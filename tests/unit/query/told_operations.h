@@ -18,7 +18,7 @@ struct ToldOperation {
   uint64_t ns = 0;
   uint32_t pid = 1;
   uint64_t bytes = 0;
-  size_t trace = 0;
+  size_t trace = 0;       // each of a machine of its own
   bool inferred = false;  // who did it had to be guessed
   bool timed = true;      // its duration is known
 };
@@ -40,8 +40,15 @@ inline std::vector<Table> AskOf(Analysis* analysis,
   }
   trace.EndBlock();
   auto told = all.begin();
-  test::ReadRecords(trace.bytes(), [&](const format::Record& record) {
-    analysis->Take(record, (told++)->trace);
+  std::vector<format::TraceContext> traces(2);
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const auto number = static_cast<uint32_t>(i + 1);
+    traces[i].origin = {.machine = number, .mount = number};
+  }
+  test::ReadRecords(trace.bytes(), [&](format::Record& record) {
+    const size_t number = (told++)->trace;
+    record.trace = &traces.at(number);
+    analysis->Take(record, number);
   });
   return analysis->Finish();
 }

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
+#include <linux/fuse.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -168,6 +170,40 @@ TEST_F(UndoKeptTest, ItIsAsOldAsItWas) {
     ASSERT_EQ(::stat(Live(name).c_str(), &st), 0) << name;
     EXPECT_EQ(st.st_mtim.tv_sec, 1'000'000'000) << name;
     EXPECT_EQ(st.st_mtim.tv_nsec, 123'456'789) << name;
+  }
+}
+
+// A checksum of the end has what others did below the mount; the time that the
+// file had then tells of it.
+TEST_F(UndoKeptTest, WhatWasYoungerInTheEndIsOthers) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  struct {
+    int64_t mtime;
+    bool is_set_by_name;
+    bool comes_back;
+  } const worlds[] = {{1000 * kSecond, false, true},
+                      {1100 * kSecond, false, false},
+                      {1100 * kSecond, true, true}};
+  first_real_ns_ = 1000 * kSecond;
+  contents_known_ = false;
+  for (size_t i = 0; i < std::size(worlds); ++i) {
+    const std::string name = "n" + std::to_string(i);
+    Has(kRootSlot, name, S_IFREG | 0600, "0123456789");
+    Kept(Op::write_, 2, 3, "ABC");
+    Write(kRootSlot, name, 3, "xyz");
+    alter_ = nullptr;
+    mine_ = false;
+    if (worlds[i].is_set_by_name) {
+      SetAttributes(kRootSlot, name, FATTR_MTIME, 0, 0);
+    }
+    mine_ = true;
+    TreeEntry& entry = expected_[name];
+    entry.mode = S_IFREG | 0600;
+    entry.mtime_ns = worlds[i].mtime;
+    entry.checksum = Crc32c(AsBytes(std::string_view("012xyz6789")));
+    entry.known = TreeEntry::kMode | TreeEntry::kChecksum | TreeEntry::kMtime;
+    EXPECT_EQ(WhyNot(),
+              worlds[i].comes_back ? "" : "it is not as the trace has left it");
   }
 }
 

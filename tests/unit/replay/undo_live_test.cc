@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "tests/unit/filters/output/temp_folder.h"
@@ -43,6 +44,51 @@ TEST_F(UndoLiveTest, AFileChangedAfterTheTraceWasBroughtUpToDate) {
 TEST_F(UndoLiveTest, AFileChangedAfterItsLastOperationInTheTrace) {
   first_real_ns_ = 1;
   EXPECT_EQ(WhyNot(), kChangedSince);
+}
+
+// Whoever only looks at a file, or fails to change it, does not stand for what
+// others did to it before.
+TEST_F(UndoLiveTest, AFileChangedBeforeSomebodyReadIt) {
+  first_real_ns_ = 1;
+  mine_ = false;
+  alter_ = [](Action& a) { a.begin_ns = RealNs(); };
+  Has(kRootSlot, "other", S_IFREG | 0600, "other");
+  Read(kRootSlot, "f");
+  Copy(kRootSlot, "f", 0, "other", 0, 2);
+  EXPECT_EQ(WhyNot(), kChangedSince);
+}
+
+TEST_F(UndoLiveTest, AFileChangedBeforeSomebodyOpenedItToWrite) {
+  first_real_ns_ = 1;
+  mine_ = false;
+  alter_ = [](Action& a) {
+    if (a.op != Op::write_) a.begin_ns = RealNs();
+  };
+  Write(kRootSlot, "f", 1, "");
+  EXPECT_EQ(WhyNot(), kChangedSince);
+}
+
+TEST_F(UndoLiveTest, AFileChangedBeforeWhatFailed) {
+  first_real_ns_ = 1;
+  mine_ = false;
+  alter_ = [](Action& a) {
+    a.begin_ns = RealNs();
+    a.error = EPERM;
+  };
+  Chmod(kRootSlot, "f", 0600);
+  EXPECT_EQ(WhyNot(), kChangedSince);
+}
+
+// The last of many writes may have filled the disk.
+TEST_F(UndoLiveTest, AFileThatTheLastWriteFoundNoRoomFor) {
+  first_real_ns_ = 1;
+  mine_ = false;
+  alter_ = [](Action& a) {
+    a.begin_ns = RealNs();
+    a.error = ENOSPC;
+  };
+  Chmod(kRootSlot, "f", 0600);
+  EXPECT_EQ(WhyNot(), "");
 }
 
 TEST_F(UndoLiveTest, AFileOfAnotherSize) {

@@ -11,6 +11,8 @@
 #include <string>
 
 #include "tests/unit/replay/undo_world.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/base/crc32c.h"
 
 namespace tracefs::replay {
 namespace {
@@ -19,6 +21,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr char kNotAsLeft[] = "it is not as the trace has left it";
+constexpr char kNotCompared[] =
+    "what it holds by now cannot be compared with what the trace has left: not "
+    "all of its bytes are in the trace";
+constexpr char kNotShown[] =
+    "others may have changed it unseen, and not all of its bytes are in the "
+    "trace to show that they have not: it was stopped";
 
 class UndoRefusalTest : public UndoWorld {
  protected:
@@ -327,9 +335,79 @@ TEST_F(UndoRefusalTest, Change_WhereTheLastByteOfALongFileIsOthers) {
 TEST_F(UndoRefusalTest, Change_OfBytesThatCannotBeCompared) {
   contents_known_ = false;
   Write(kRootSlot, "f", 0, "x");
-  EXPECT_EQ(WhyNot(),
-            "what it holds by now cannot be compared with what the trace has "
-            "left: not all of its bytes are in the trace");
+  EXPECT_EQ(WhyNot(), kNotCompared);
+}
+
+// The checksum of what a file holds in the end has what no operation tells.
+TEST_F(UndoRefusalTest, LeftOut_BytesThatAChecksumShows) {
+  contents_known_ = false;
+  keeps_ = true;
+  Write(kRootSlot, "f", 0, "mine");
+  Put(Live("f"), "them");
+  TreeEntry& entry = expected_["f"];
+  entry.mode = S_IFREG | 0600;
+  entry.checksum = Crc32c(AsBytes(std::string_view("them")));
+  entry.known = TreeEntry::kMode | TreeEntry::kChecksum;
+  left_out_ = "it was stopped";
+  EXPECT_EQ(WhyNot(), kNotShown);
+}
+
+TEST_F(UndoRefusalTest, LeftOut_BytesWhileTheTraceGoesOn) {
+  contents_known_ = false;
+  told_by_ns_ = RealNs() + kNsPerSecond;
+  first_real_ns_ = RealNs();
+  Write(kRootSlot, "f", 0, "mine");
+  left_out_ = "it was stopped";
+  EXPECT_EQ(WhyNot(), kNotShown);
+}
+
+TEST_F(UndoRefusalTest, LeftOut_BytesThatAreAllInTheTrace) {
+  left_out_ = "it was stopped";
+  Write(kRootSlot, "f", 0, "x");
+  EXPECT_THAT(Decide(), IsEmpty());
+}
+
+TEST_F(UndoRefusalTest, LeftOut_OtherBytesThanTheTraceHas) {
+  left_out_ = "it was stopped";
+  Write(kRootSlot, "f", 0, "x");
+  Put(Live("f"), "them");
+  EXPECT_EQ(WhyNot(), kNotAsLeft);
+}
+
+// What is expected is what somebody has made of it by the end.
+TEST_F(UndoRefusalTest, LeftOut_AMode) {
+  Chmod(kRootSlot, "f", 0640);
+  ASSERT_EQ(::chmod(Live("f").c_str(), 0604), 0);
+  TreeEntry& entry = expected_["f"];
+  entry.mode = S_IFREG | 0604;
+  entry.known = TreeEntry::kMode | TreeEntry::kAllBytes;
+  left_out_ = "it was stopped";
+  EXPECT_EQ(WhyNot(), kNotAsLeft);
+}
+
+TEST_F(UndoRefusalTest, Removal_OfBytesThatCannotBeCompared) {
+  contents_known_ = false;
+  Create(kRootSlot, "n", "mine");
+  EXPECT_THAT(Decide(), ElementsAre(std::string("1: ") + kNotCompared));
+}
+
+// Times say that nobody came after the last operation, or that somebody did.
+TEST_F(UndoRefusalTest, Removal_OfBytesThatCannotBeCompared_ByTimes) {
+  contents_known_ = false;
+  alter_ = [](Action& a) { a.duration_ns = 30 * kNsPerSecond; };
+  const uint64_t now = RealNs();
+  struct {
+    uint64_t begin;
+    bool comes_back;
+  } const worlds[] = {{now - 60 * kNsPerSecond, false},
+                      {now, true},
+                      {now + 60 * kNsPerSecond, false}};  // of another file
+  for (const auto& world : worlds) {
+    first_real_ns_ = world.begin;
+    const std::string name = "n" + std::to_string(world.begin);
+    Create(kRootSlot, name, "mine");
+    EXPECT_EQ(Decide().empty(), world.comes_back) << world.begin - now;
+  }
 }
 
 TEST_F(UndoRefusalTest, Change_OfAModeThatIsNotAsLeft) {

@@ -229,6 +229,16 @@ void UndoWorld::Truncate(uint32_t dir, std::string_view name) {
   Act(a);
 }
 
+void UndoWorld::Read(uint32_t dir, std::string_view name) {
+  Action a = On(Op::open_, dir, name);
+  a.handle = kReader;
+  a.arg_flags = O_RDONLY;
+  Act(a);
+  a.op = Op::release_;
+  a.place = Place::kHandle;
+  Act(a);
+}
+
 void UndoWorld::SetAttributes(uint32_t dir, std::string_view name,
                               uint32_t valid, uint64_t size, uint32_t mode) {
   Action a = On(Op::setattr_, dir, name);
@@ -312,6 +322,7 @@ std::vector<std::string> UndoWorld::Decide() {
   target.keeps = keeps_;
   target.told_by_ns = told_by_ns_;
   target.first_real_ns = first_real_ns_;
+  target.left_out = left_out_;
   for (const auto& [name, text] : Listing(scratch_)) {
     if (expected_.contains(name)) continue;
     struct stat st;

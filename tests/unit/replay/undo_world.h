@@ -46,6 +46,7 @@ class UndoWorld : public testing::Test {
   void Write(uint32_t dir, std::string_view name, uint64_t offset,
              std::string_view bytes);
   void Truncate(uint32_t dir, std::string_view name);  // open with O_TRUNC
+  void Read(uint32_t dir, std::string_view name);      // open and close
   void SetAttributes(uint32_t dir, std::string_view name, uint32_t valid,
                      uint64_t size, uint32_t mode);
   void Resize(uint32_t dir, std::string_view name, uint64_t size);
@@ -86,6 +87,7 @@ class UndoWorld : public testing::Test {
   // As of UndoTarget: the trace is still being written.
   uint64_t told_by_ns_ = 0;
   uint64_t first_real_ns_ = 0;
+  std::string left_out_;
   uint64_t most_bytes_ = UINT64_MAX;
   Status kept_;  // what the recorder said last
   std::vector<UndoGroup> groups_;

@@ -166,6 +166,16 @@ TEST_F(RuleEngineTest, Malicious_AlarmsAreBounded) {
   EXPECT_EQ(Do(Op::unlink_, 62 * kSecond, 1), 1u);
 }
 
+TEST_F(RuleEngineTest, Malicious_WhatIsToBeHeldIsToldHoweverManyFire) {
+  Use({"seen(unlink by pid) then { hold for 5s }"});
+  for (uint32_t pid = 1; pid <= 1000; ++pid) Do(Op::unlink_, kSecond, pid);
+  ASSERT_EQ(alarms_.size(), 1000u);
+  EXPECT_FALSE(alarms_[Rule::kMaxAlarmsPerMinute - 1].quiet);
+  EXPECT_TRUE(alarms_[Rule::kMaxAlarmsPerMinute].quiet);
+  EXPECT_EQ(alarms_.back().pid, 1000u);
+  EXPECT_EQ(engine_->standing(0).suppressed, 1000 - Rule::kMaxAlarmsPerMinute);
+}
+
 // A key in alarm is not forgotten for want of room: it would fire at once
 // again.
 TEST_F(RuleEngineTest, KeysInAlarmAreKeptHoweverManyOthersCome) {

@@ -351,6 +351,57 @@ TEST_F(HandOverTest, Malicious_ADaemonCannotExchangeTheProgram) {
   EXPECT_FALSE(std::filesystem::exists(evil + "-ran"));
 }
 
+// The keeper's end makes its spare the keeper, of which the daemon is no child.
+TEST_F(HandOverTest, Malicious_ADaemonCannotHaveAnotherProcessKilled) {
+  const pid_t bystander = MakeBystander();
+  Keep(
+      [&](uint32_t) {
+        Serve();
+        AwaitKeepers(1);
+        PutInPlaceOfDaemon(bystander);
+        static_cast<void>(AskForUpgrade(
+            *area_, [] { return tracefs::Status::Ok(); },
+            [&] { told_->number.fetch_add(1); }));
+        End(1);
+      },
+      Options("take over"));
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return area_->header().ended == 1; });
+  EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);
+  EXPECT_EQ(HandOverWord::Of(*area_).generation, 1u);
+  EXPECT_FALSE(IsAlive(told_->daemon)) << "it ends by itself";
+  EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it was killed";
+}
+
+TEST_F(HandOverTest, ADaemonThatIsNoChildAndDoesNotEndIsEnded) {
+  Keep(
+      [&](uint32_t) {
+        Serve();
+        AwaitKeepers(1);
+        static_cast<void>(AskForUpgrade(
+            *area_,
+            [] {
+              // From here on it hears nothing.
+              std::thread([] {
+                ::usleep(1000);
+                ::kill(::getpid(), SIGSTOP);
+              }).detach();
+              return tracefs::Status::Ok();
+            },
+            [&] { told_->number.fetch_add(1); }));
+        End(1);
+      },
+      Options("take over"));
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return area_->header().ended == 1; });
+  EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);
+  Await([&] { return !IsAlive(told_->daemon); });
+}
+
 TEST_F(HandOverTest, OneThatDeclinesLeavesTheMountToTheSpare) {
   Keep(
       [&](uint32_t number) {

@@ -209,6 +209,88 @@ TEST_F(KeeperTest, SignalsArePassedOnAndTheKeeperStays) {
   }
 }
 
+TEST_F(KeeperTest, WhatTellsADyingDaemonToEndReachesTheNext) {
+  sigset_t wanted, before;
+  ::sigemptyset(&wanted);
+  ::sigaddset(&wanted, SIGTERM);
+  // As daemons have it until they serve.
+  ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
+  Keep([&](uint32_t number) {
+    Serve();
+    told_->number.store(1);
+    if (number == 0) {
+      sigset_t pending;
+      ::sigemptyset(&pending);
+      while (::sigismember(&pending, SIGTERM) == 0) ::sigpending(&pending);
+      ::kill(::getpid(), SIGKILL);
+    }
+    const timespec patience = {20, 0};
+    End(::sigtimedwait(&wanted, nullptr, &patience) == SIGTERM ? 7 : 1);
+  });
+  Await([&] { return told_->number == 1; });
+  ::kill(keeper_, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(Status()), 7);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_F(KeeperTest, SignalsReachADaemonThatIsNoChild) {
+  Keep([&](uint32_t) {
+    Serve();
+    sigset_t wanted;
+    ::sigemptyset(&wanted);
+    ::sigaddset(&wanted, SIGTERM);
+    ::sigaddset(&wanted, SIGALRM);
+    ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+    told_->number.store(1);
+    int got = 0;
+    ::alarm(20);
+    ::sigwait(&wanted, &got);
+    told_->number.store(static_cast<uint32_t>(got));
+    End(0);
+  });
+  Await([&] { return told_->number == 1; });
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return Child("tracefs-keeper") > 0; });
+  ::kill(area_->header().keeper, SIGTERM);
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  EXPECT_EQ(told_->number, static_cast<uint32_t>(SIGTERM));
+}
+
+TEST_F(KeeperTest, Malicious_ADaemonCannotHaveSignalsSentToOthers) {
+  const pid_t bystander = MakeBystander();
+  Keep([&](uint32_t) {
+    Serve();
+    while (area_->header().keepers == 0) std::this_thread::sleep_for(kMoment);
+    const int self = PutInPlaceOfDaemon(bystander);
+    told_->number.store(1);
+    while (told_->number != 2) std::this_thread::sleep_for(kMoment);
+    area_->header().ended.store(1);
+    area_->header().daemon.store(self);
+    ::_exit(0);
+  });
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return told_->number == 1; });
+  const pid_t keeper = area_->header().keeper;
+  ::kill(keeper, SIGTERM);
+  // It has taken it when it is not pending any more.
+  Await([&] {
+    std::ifstream status("/proc/" + std::to_string(keeper) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("ShdPnd:")) {
+        return std::stoull(line.substr(7), nullptr, 16) == 0;
+      }
+    }
+    return false;
+  });
+  told_->number.store(2);
+  EXPECT_EQ(::waitpid(keeper, nullptr, 0), keeper);
+  EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it was killed";
+}
+
 TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
   Keep([&](uint32_t) {
     Serve();

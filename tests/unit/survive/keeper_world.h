@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +145,21 @@ class KeeperWorld : public testing::Test {
       std::this_thread::sleep_for(kMoment);
     }
     EXPECT_TRUE(what());
+  }
+
+  // One that has nothing to do with any of them, and a daemon that says it is
+  // this one.
+  static pid_t MakeBystander() {
+    const pid_t made = ::fork();
+    if (made == 0) {
+      for (const int s : {SIGTERM, SIGUSR2}) ::signal(s, SIG_DFL);
+      Stay();
+    }
+    return made;
+  }
+  int PutInPlaceOfDaemon(pid_t process) {
+    return area_->header().daemon.exchange(
+        static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   }
 
   std::unique_ptr<Area> area_;

@@ -148,6 +148,25 @@ TEST_F(RotatedTest, NamesDoNotMatter) {
   EXPECT_NE(joined[0].name.find("and"), std::string::npos);
 }
 
+TEST_F(RotatedTest, OneFileStandsForAllThatLieBesideIt) {
+  WriteTrace("");
+  const std::vector<std::string> files = Files();
+  ASSERT_GE(files.size(), 3u);
+  // Of another trace, of none, and called otherwise.
+  std::filesystem::copy(files[1], folder_ + "/other");
+  Replace(files[0] + ".000999", "not a trace");
+  Replace(files[0] + ".1", "not a part");
+  for (const std::string& file : files) EXPECT_EQ(AllParts(file), files);
+  EXPECT_EQ(AllParts(folder_ + "/other"), std::vector{folder_ + "/other"});
+  EXPECT_EQ(AllParts(files[0] + ".000999"), std::vector{files[0] + ".000999"});
+  EXPECT_EQ(AllParts("nowhere/t"), std::vector<std::string>{"nowhere/t"});
+  std::filesystem::remove(files[0] + ".000999");
+  std::filesystem::remove(files[0]);
+  const std::vector<std::string> rest(files.begin() + 1, files.end());
+  EXPECT_EQ(AllParts(files[0]), rest);
+  EXPECT_EQ(AllParts(files[2]), rest);
+}
+
 TEST_F(RotatedTest, AMissingFileIsNamed) {
   for (const bool sealed : {true, false}) {
     for (size_t gone = 0; gone < 3; ++gone) {

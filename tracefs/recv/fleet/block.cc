@@ -2,9 +2,8 @@
 
 #include <time.h>
 
-#include <array>
-
 #include "filters/output/proof.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/recv/shared_decoders.h"
 
 namespace tracefs {
@@ -90,12 +89,7 @@ Result<FleetBlock> BlockChecker::Check(const Delivery& delivery) {
 }
 
 std::string DayText(int64_t real_ns) {
-  const time_t at = real_ns / 1'000'000'000;
-  tm utc{};
-  ::gmtime_r(&at, &utc);
-  std::array<char, 16> text{};
-  ::strftime(text.data(), text.size(), "%Y-%m-%d", &utc);
-  return text.data();
+  return UtcText(real_ns / 1'000'000'000, "%Y-%m-%d");
 }
 
 }  // namespace tracefs

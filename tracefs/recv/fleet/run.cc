@@ -182,7 +182,8 @@ class FleetReceiver {
         !left_of_.insert(block.host).second) {
       return;
     }
-    Notify(NoticeId::kSenderRefused,
+    // Of a kind of its own: forged blocks can fill the room of the others.
+    Notify(NoticeId::kKeyMissing,
            "blocks of host '" + block.host +
                "' stay with the broker: " + block.key_missing);
   }

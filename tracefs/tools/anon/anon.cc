@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "anonymize/session.h"
+#include "tracefs/base/join.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/format/names.h"
 #include "tracefs/reader/trace_set.h"
@@ -19,15 +19,6 @@
 
 namespace tracefs::anonymize {
 namespace {
-
-// "checksum", "checksum and encrypt".
-std::string JoinedWords(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : " and ") + word;
-  }
-  return text;
-}
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -142,7 +133,7 @@ Status RewriteAll(const AnonOptions& options, const PlanMaker& make_plan,
             SizeText(counts.bytes_read) + " read, " +
             SizeText(counts.bytes_written) + " written\n";
     if (!counts.left_out.empty()) {
-      *out += "  without the " + JoinedWords(counts.left_out) +
+      *out += "  without the " + JoinWords(counts.left_out, " and ") +
               " of the original: nothing is sealed or encrypted here\n";
     }
     if (counts.left_as_they_are != 0) {

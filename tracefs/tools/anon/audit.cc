@@ -267,13 +267,14 @@ class Auditor {
     const std::string_view key = TakeUpTo(value, '=');
     if (IsOwnProperty(key)) {
       const Result<Policy> policy = ParsePolicy(value, "");
-      const bool right = key == "anon.version" ? value == "1"
-                         : key == "anon.keys"
-                             ? value.find_first_not_of(
-                                   "abcdefghijklmnopqrstuvwxyz0123456789=- "
-                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == value.npos
-                             : key == "anon.policy" && policy.ok() &&
-                                   PolicyText(*policy, true) == value;
+      const bool right =
+          key == "anon.version" ? value == "1"
+          : key == "anon.keys"
+              ? IsMadeOf(value,
+                         "abcdefghijklmnopqrstuvwxyz0123456789=- "
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+              : key == "anon.policy" && policy.ok() &&
+                    PolicyText(*policy, true) == value;
       if (!right) {
         Leak("property " + Quoted(key) + ": not as tracefs-anon writes it");
       }

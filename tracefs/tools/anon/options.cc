@@ -117,9 +117,7 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   AnonOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.policy = given.Text("policy");
   result.keys = given.Texts("keys");
   result.trace_keys = given.Texts("trace-key");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tracefs/base/append_le.h"
+#include "tracefs/base/join.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -87,11 +88,8 @@ std::string QuasiGroups::Text() const {
     single += count == 1;
     small += count < kSmallGroup;
   }
-  std::string names;
-  for (const std::string& name : names_) {
-    names += (names.empty() ? "" : ",") + name;
-  }
-  return "\nOver (" + names + "): " + std::to_string(groups_.size()) +
+  return "\nOver (" + JoinWords(names_, ",") +
+         "): " + std::to_string(groups_.size()) +
          " groups of operations, smallest k = " + std::to_string(smallest) +
          "; " + std::to_string(single) + " with one operation, " +
          std::to_string(small) + " with fewer than " +

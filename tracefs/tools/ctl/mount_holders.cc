@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/mount_table.h"
 #include "tracefs/text/escape.h"
 
@@ -67,8 +68,8 @@ class Holders {
       const std::string what = WhatHas("/proc/" + pid);
       if (what.empty()) continue;
       if (++found_ > kMostNamed) continue;
-      if (!text_.empty()) text_ += "; ";
-      text_ += "process " + pid + " (" + NameOf(pid) + ") has " + what;
+      AppendWord("process " + pid + " (" + NameOf(pid) + ") has " + what, "; ",
+                 &text_);
     }
     if (found_ > kMostNamed) {
       text_ += "; " + std::to_string(found_ - kMostNamed) + " more processes";
@@ -101,8 +102,7 @@ class Holders {
   std::string WhatHas(const std::string& process) {
     std::string what;
     const auto add = [&what](const std::string& one) {
-      if (!what.empty()) what += ", ";
-      what += one;
+      AppendWord(one, ", ", &what);
     };
     size_t files = 0;
     std::string example;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
@@ -91,15 +92,6 @@ std::vector<std::string_view> NamesOf(std::span<const Row> rows) {
   return names;
 }
 
-std::string Joined(std::span<const std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) {
-    if (!text.empty()) text += ", ";
-    text += name;
-  }
-  return text;
-}
-
 constexpr Choice<bool> kUsers[] = {{"self", false}, {"recorded", true}};
 
 CommandOptions HoldOptions() {
@@ -133,8 +125,8 @@ CommandOptions UndoOptions() {
        "undo: where what STR_KEEP kept is, if not where tracefs-mount noted"},
       {.name = "users",
        .value = "WHICH",
-       .help = "undo: self (default); recorded: files get their owners back: "
-               "takes root",
+       .help = "undo: self (default); recorded: files get their owners back, "
+               "which takes root, and ACLs that name users or groups",
        .words = WordsOf(kUsers)},
       {"set-id", "", "undo: set-user-ID and set-group-ID bits, too"},
       {"security-xattrs", "",
@@ -179,15 +171,15 @@ CommandOptions VisibleOptions() {
       {"once", "", "top: the same as --batch --rounds 1"},
       {.name = "view",
        .value = "VIEW",
-       .help = "top: " + Joined(screen::ViewNames()) +
+       .help = "top: " + JoinWords(screen::ViewNames(), ", ") +
                "; begins with it; as plain text all its rows",
-       .words = Joined(screen::ViewNames())},
+       .words = JoinWords(screen::ViewNames(), ", ")},
       {.name = "sort",
        .value = "COLUMN",
-       .help = "top: " + Joined(screen::ColumnNames()) +
+       .help = "top: " + JoinWords(screen::ColumnNames(), ", ") +
                "; default count. With --by: any column; -COLUMN: smallest "
                "first",
-       .words = Joined(screen::ColumnNames()),
+       .words = JoinWords(screen::ColumnNames(), ", "),
        .open = true},
       {"by", "KEYS",
        "top: a table an interval instead of the screen, of operations grouped "
@@ -348,7 +340,8 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   const screen::ColumnInfo* column = screen::FindColumn(name);
   if (column == nullptr) {
     return Status::Invalid("--sort: there is no " + Quoted(name) +
-                           "; there are " + Joined(screen::ColumnNames()) +
+                           "; there are " +
+                           JoinWords(screen::ColumnNames(), ", ") +
                            DidYouMean(name, screen::ColumnNames()));
   }
   options->sort = column->column;
@@ -383,9 +376,6 @@ Status TakeUndoOptions(const CommandLine& given, CtlOptions* options) {
   options->kept = given.Text("kept");
   bool recorded = false;
   given.Take("users", kUsers, &recorded);
-  if (recorded && ::geteuid() != 0) {
-    return Status::Invalid("--users recorded takes root; self is the default");
-  }
   options->target.owners_matter = ::geteuid() == 0 && !given.Has("users");
   using replay::Privilege;
   for (const auto& [asked, privilege] :
@@ -443,8 +433,7 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
       options->file = word;
       continue;
     }
-    if (!options->filter.empty()) options->filter += ' ';
-    options->filter += word;
+    AppendWord(word, " ", &options->filter);
   }
   return Status::Ok();
 }
@@ -494,9 +483,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   CtlOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   std::vector<std::string> words = given.Texts("word");
   result.all = given.Has("all");
   result.as_owner = given.Has("as-owner");

@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/mount_note.h"
@@ -209,8 +210,7 @@ Status ReloadFolder(ControlClient& client, const MountNote& note,
   if (!choice.ok()) return choice.status();
   std::string refused;
   for (const RefusedConfig& one : choice->refused) {
-    refused +=
-        (refused.empty() ? "" : " ") + std::string(ConfigRefusalName(one.why));
+    AppendWord(ConfigRefusalName(one.why), " ", &refused);
   }
   Json seen = {{"command", "config-seen"}, {"refused", refused}};
   Status done;

@@ -22,6 +22,7 @@
 #include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
@@ -395,11 +396,7 @@ Result<std::string> WatchRequest(const std::string& filter,
 }
 
 std::string IdsText(std::span<const uint32_t> ids) {
-  std::string text;
-  for (const uint32_t id : ids) {
-    text += (text.empty() ? "" : " ") + std::to_string(id);
-  }
-  return text;
+  return JoinWords(ids, " ", [](uint32_t id) { return std::to_string(id); });
 }
 
 Result<std::string> AddRequest(ControlClient& client, const std::string& file,

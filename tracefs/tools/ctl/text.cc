@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tracefs/base/date_text.h"
+#include "tracefs/base/join.h"
 #include "tracefs/text/cell_width.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
@@ -178,14 +180,7 @@ std::string CausesText(const Json& causes) {
 
 // Local date and time of `ns` since the epoch.
 std::string LocalTime(uint64_t ns) {
-  const auto seconds = static_cast<time_t>(ns / 1'000'000'000);
-  tm parts{};
-  char text[40];
-  if (::localtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%F %T", &parts) == 0) {
-    return "?";
-  }
-  return text;
+  return LocalText(static_cast<time_t>(ns / 1'000'000'000), "%F %T");
 }
 
 // What made a rule fire, in words of which each shows where it ends.
@@ -221,8 +216,7 @@ std::string WordsIn(const Json& list) {
   std::string text;
   for (const Json& j : list) {
     if (!j.is_string()) continue;
-    text +=
-        (text.empty() ? "" : ", ") + TerminalWord(j.get<std::string>(), ",");
+    AppendWord(TerminalWord(j.get<std::string>(), ","), ", ", &text);
   }
   return text;
 }
@@ -532,8 +526,8 @@ Result<std::string> StatsText(std::string_view json) {
     std::string lost;
     for (const auto& [reason, count] : tracer.Object("lost").items()) {
       if (!count.is_number_unsigned()) continue;
-      if (!lost.empty()) lost += ", ";
-      lost += Reader::Safe(reason) + ' ' + CountText(count.get<uint64_t>());
+      AppendWord(Reader::Safe(reason) + ' ' + CountText(count.get<uint64_t>()),
+                 ", ", &lost);
     }
     text += "  lost: " + (lost.empty() ? "none" : lost) + '\n';
     if (const std::string error = tracer.Text("error"); !error.empty()) {

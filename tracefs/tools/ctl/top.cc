@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tracefs/base/join.h"
 #include "tracefs/screen/viewer.h"
 #include "tracefs/tools/ctl/live_feed.h"
 
@@ -18,9 +19,7 @@ Status Top(const CtlOptions& options, OutputBuffer& out,
                       .patience = options.patience});
   if (!feed.ok()) return feed.status();
   screen::ViewerOptions viewer;
-  for (const std::string& mount : mounts) {
-    viewer.browser.title += (viewer.browser.title.empty() ? "" : " ") + mount;
-  }
+  viewer.browser.title = JoinWords(mounts, " ");
   viewer.browser.sources = mounts;
   viewer.browser.filter = options.filter;
   viewer.browser.view = options.view;

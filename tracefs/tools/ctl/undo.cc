@@ -19,6 +19,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/mount_table.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/text.h"
@@ -83,10 +84,9 @@ Result<MountNote> FindTraces(const CtlOptions& options,
         "is stored: tracefs-replay FILE --root MNT --undo 'FILTER'");
   }
   if (found.traces.size() > 1) {
-    std::string names;
-    for (const std::string& trace : found.traces) {
-      names += (names.empty() ? "" : ", ") + TerminalWord(trace);
-    }
+    const std::string names =
+        JoinWords(found.traces, ", ",
+                  [](const std::string& trace) { return TerminalWord(trace); });
     return Status::Invalid(
         "undo: the mount writes several traces, which all tell the same "
         "operations; choose one with --trace: " +
@@ -100,6 +100,15 @@ Status CheckTrace(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!fd) return Status::System(errno, TerminalWord(path));
   return CheckOwnership(fd.get(), {}, "trace " + TerminalWord(path));
+}
+
+// All parts of the trace, as far as it is written by now.
+Status FindParts(MountNote* files) {
+  files->traces = replay::WithAllParts(files->traces);
+  for (const std::string& path : files->traces) {
+    if (Status s = CheckTrace(path); !s.ok()) return s;
+  }
+  return {};
 }
 
 // Everything that was changed so far is in the trace when it returns: what had
@@ -154,7 +163,8 @@ class LiveUndo {
     if (!root.ok()) return root.status();
     Result<MountNote> files = FindTraces(options_, mount);
     if (!files.ok()) return files.status();
-    if (Status s = CheckTrace(files->traces[0]); !s.ok()) return s;
+    // Before the daemon is asked for anything.
+    if (Status s = FindParts(&*files); !s.ok()) return s;
     Result<std::vector<std::string>> left =
         replay::LeftUndoRooms(root->fd.get());
     if (!left.ok()) return left.status();
@@ -169,6 +179,7 @@ class LiveUndo {
         !s.ok()) {
       return s;
     }
+    if (Status s = FindParts(&*files); !s.ok()) return s;
     Result<replay::Compiled> compiled =
         CompileTrace(*files, *std::move(left), ended_ns);
     if (!compiled.ok()) return compiled.status();

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
-#include <utility>
 
 #include "filters/output/chain.h"
 #include "tracefs/base/append_le.h"

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "tracefs/base/absolute_path.h"

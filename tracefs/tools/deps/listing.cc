@@ -1,7 +1,6 @@
 #include "tracefs/tools/deps/listing.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -229,12 +228,29 @@ Result<std::string> DyndepText(const BuildGraph& graph,
   return out;
 }
 
+namespace {
+
+// Whether its process was begun by a launcher of compilers.
+bool IsLaunched(const BuildGraph& graph,
+                const build::GraphExecution& execution) {
+  const build::GraphProcess& process = graph.processes()[execution.process];
+  if (process.parent == build::kNobody) return false;
+  const build::GraphProcess& parent = graph.processes()[process.parent];
+  if (parent.executions.empty()) return false;
+  const size_t index =
+      std::min<size_t>(process.parent_index, parent.executions.size() - 1);
+  return IsLauncher(*graph.executions()[parent.executions[index]].image);
+}
+
+}  // namespace
+
 std::string CompileCommands(const BuildGraph& graph,
                             const build::BuildConfig& config) {
   std::string out = "[";
   for (const build::GraphExecution& execution : graph.executions()) {
-    if (execution.index == 0) continue;
-    const build::Image& image = *execution.image;
+    // What a launcher runs is its own affair: it was told the same.
+    if (execution.index == 0 || IsLaunched(graph, execution)) continue;
+    const build::Image image = build::Launched(*execution.image);
     const auto made = ReadDriver(config, image);
     if (!made) continue;
     for (size_t i = 0; i < made->files.size(); ++i) {

@@ -252,9 +252,7 @@ Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   DepsOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.targets = given.Texts("target");
   result.traces = given.Texts("trace");
   result.keys = given.Texts("key");

@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "tracefs/base/join.h"
 #include "tracefs/feed/feed_parts.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
@@ -116,8 +117,7 @@ std::string SetsText(const BuildGraph& graph,
     for (const SetOf& set : sets) {
       std::string files;
       for (const PathId path : set.files) {
-        files +=
-            (files.empty() ? "" : ",") + JsonString(graph.paths().Text(path));
+        AppendWord(JsonString(graph.paths().Text(path)), ",", &files);
         out += "  " + std::string(set.name) + " " + Shown(graph, path) + "\n";
       }
       list.Raw(std::string(",\"") + set.name + "\":[" + files + "]");

@@ -1,8 +1,6 @@
 #include "tracefs/tools/dump/browse.h"
 
-#include <algorithm>
-#include <memory>
-
+#include "tracefs/base/join.h"
 #include "tracefs/screen/viewer.h"
 #include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/dump/main.h"
@@ -24,9 +22,7 @@ int Browse(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
   const auto feed = TraceFeed::Open(InputOf(options), stop);
   if (!feed.ok()) return Complain(err, feed.status());
   screen::ViewerOptions viewer;
-  for (const std::string& trace : options.traces) {
-    viewer.browser.title += (viewer.browser.title.empty() ? "" : " ") + trace;
-  }
+  viewer.browser.title = JoinWords(options.traces, " ");
   viewer.browser.sources = {viewer.browser.title};
   viewer.browser.filter = options.filter;
   viewer.browser.all = true;

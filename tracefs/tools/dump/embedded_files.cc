@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/crypto/hash.h"

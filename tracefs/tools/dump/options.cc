@@ -1,7 +1,6 @@
 #include "tracefs/tools/dump/options.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -237,9 +236,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   const CommandLine& given = *line;
 
   DumpOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.header = given.Has("header");
   result.stats = given.Has("stats");
   result.extract = given.Text("extract");

@@ -92,6 +92,7 @@ class Querier {
 
   reader::InputOptions Input() const {
     reader::InputOptions input = InputOf(options_);
+    input.everything = everything_;
     if (query_.hist == "size") {
       constexpr char kMoving[] =
           "op IN { read write copy_file_range } AND errno = 0";
@@ -120,7 +121,16 @@ class Querier {
   Status Ask(query::Table* table) {
     if (query_.longest) return AskLongest(table);
     if (IsDerivedHistogram(query_.hist)) return AskDerived(table);
-    if (Status s = Open({}); !s.ok()) return s;
+    query::Grouping* processes = nullptr;  // once there is one
+    reader::InputSinks sinks;
+    // With it batches are not decoded by several threads.
+    everything_ = query_.group.follows_files();
+    if (query_.group.needs_records()) {
+      sinks.process = [&processes](const ProcessRecord& record) {
+        if (processes != nullptr) processes->TakeProcess(record);
+      };
+    }
+    if (Status s = Open(std::move(sinks)); !s.ok()) return s;
     query::GroupSpec spec = query_.group;
     if (!query_.plot.empty() && spec.every_ns == 0) {
       const TimeRange span = input_->span();
@@ -128,6 +138,7 @@ class Querier {
           1, (span.end_ns - span.begin_ns) / kPlotPeriods + 1);
     }
     query::Grouping grouping(spec);
+    processes = &grouping;
     if (Status s = Group(&grouping); !s.ok()) return s;
     if (spec.exact) {
       auto exact = grouping.FinishExact(
@@ -249,9 +260,18 @@ class Querier {
     const bool lives = query_.hist == "lifetime";
     const auto analysis = (lives ? query::MakeLifetimes : query::MakePauses)(
         {.histogram_width = query_.width});
-    if (Status s = Open({}); !s.ok()) return s;
+    everything_ = analysis->follows_files();
+    reader::InputSinks sinks;
+    sinks.process = [&analysis](const ProcessRecord& record) {
+      analysis->TakeProcess(record);
+    };
+    if (Status s = Open(std::move(sinks)); !s.ok()) return s;
     input_->ForEach([&](const format::Record& record, size_t trace) {
-      analysis->Take(record, trace);
+      if (input_->asked()) {
+        analysis->Take(record, trace);
+      } else {
+        analysis->Pass(record, trace);
+      }
     });
     *table = analysis->Finish()[query_.hist == "gap" ? 0 : 1];
     table->title.clear();
@@ -331,6 +351,7 @@ class Querier {
   const std::atomic<bool>& stop_;
   std::optional<Progress> progress_;
   std::unique_ptr<reader::TraceInput> input_;
+  bool everything_ = false;  // it follows files
   bool by_counts_ = false;   // what was counted is the answer
   bool counts_cut_ = false;  // but not all of it
 };

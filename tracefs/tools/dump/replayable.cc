@@ -1,7 +1,5 @@
 #include "tracefs/tools/dump/replayable.h"
 
-#include <utility>
-
 #include "tracefs/replay/check.h"
 #include "tracefs/tools/dump/dump.h"
 

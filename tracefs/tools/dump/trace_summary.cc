@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/text.h"
 #include "tracefs/feed/aggregate_lines.h"
 #include "tracefs/format/constants.h"
@@ -50,15 +51,8 @@ std::string MomentText(uint64_t real_ns, TimeStyle style) {
              static_cast<unsigned long long>(real_ns % kNsPerSecond));
     return text;
   }
-  const auto t = static_cast<time_t>(seconds);
-  struct tm tm = {};
-  if (style == TimeStyle::kUtc) {
-    ::gmtime_r(&t, &tm);
-  } else {
-    ::localtime_r(&t, &tm);
-  }
-  text[strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &tm)] = '\0';
-  return text;
+  const auto in_zone = style == TimeStyle::kUtc ? &UtcText : &LocalText;
+  return in_zone(static_cast<time_t>(seconds), "%Y-%m-%d %H:%M:%S %z");
 }
 
 // One line, or several below each other, of a value that may hold anything.

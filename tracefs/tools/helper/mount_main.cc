@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/choice.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
 #include "tracefs/control/client.h"
@@ -105,21 +107,18 @@ std::string VisibilityOf(const std::string& mount_point) {
 // The bits of the mount itself. What the list of mount(8) has not, it has taken
 // away, if that list began with what is.
 Status SetFlags(const MountHelperLine& line, const std::string& place) {
-  struct Row {
-    std::string_view word;
-    uint64_t bit;
-  };
-  constexpr std::array<Row, 4> kRows = {
-      Row{"nosuid", MOUNT_ATTR_NOSUID}, Row{"nodev", MOUNT_ATTR_NODEV},
-      Row{"noexec", MOUNT_ATTR_NOEXEC},
-      Row{"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW}};
+  constexpr Choice<uint64_t> kRows[] = {
+      {"nosuid", MOUNT_ATTR_NOSUID},
+      {"nodev", MOUNT_ATTR_NODEV},
+      {"noexec", MOUNT_ATTR_NOEXEC},
+      {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW}};
   mount_attr wanted{};
-  for (const Row& row : kRows) {
+  for (const auto& row : kRows) {
     if (std::find(line.flags.begin(), line.flags.end(), row.word) !=
         line.flags.end()) {
-      wanted.attr_set |= row.bit;
+      wanted.attr_set |= row.value;
     } else if (line.complete) {
-      wanted.attr_clr |= row.bit;
+      wanted.attr_clr |= row.value;
     }
   }
   if ((wanted.attr_set | wanted.attr_clr) == 0) return Status::Ok();
@@ -230,10 +229,7 @@ int Mount(const MountHelperLine& line) {
   if (!line.config.empty())
     words.insert(words.end(), {"--config", line.config});
   words.insert(words.end(), line.own.begin(), line.own.end());
-  std::string list;
-  for (const std::string& option : line.for_fuse) {
-    list += (list.empty() ? "" : ",") + option;
-  }
+  const std::string list = JoinWords(line.for_fuse, ",");
   if (!list.empty()) words.insert(words.end(), {"-o", list});
   words.insert(words.end(), {"--", line.source, line.mount_point});
   const int status = RunCommandOf(words);

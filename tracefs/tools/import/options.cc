@@ -53,9 +53,7 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   ImportCommand result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.files = given.Texts("file");
   if (result.files.empty()) {
     return Status::Invalid("no FILE given" + std::string(kSeeHelp));

@@ -224,7 +224,8 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
   result->play.skip_repeated = given.Has("skip-repeated");
   bool recorded = false;
   given.Take("users", kUsers, &recorded);
-  if (recorded && ::geteuid() != 0) {
+  // An undo gives ACLs back, too, which any owner can.
+  if (recorded && ::geteuid() != 0 && !given.Has("undo")) {
     return Status::Invalid("--users recorded takes root; self is the default");
   }
   if (given.Has("devices") && ::geteuid() != 0) {
@@ -281,9 +282,7 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   if (!parsed.ok()) return parsed.status();
   const CommandLine& given = *parsed;
   ReplayOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.traces = given.Texts("trace");
   result.keys = given.Texts("key");
   result.root = given.Text("root");
@@ -299,6 +298,9 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   result.filter = given.Text("filter");
   result.step = given.Has("step");
   result.undo = given.Text("undo");
+  if (!result.undo.empty()) {
+    result.traces = replay::WithAllParts(result.traces);
+  }
   result.apply = given.Has("apply");
   result.kept = given.Text("kept");
   given.Take("format", kFormats, &result.json);

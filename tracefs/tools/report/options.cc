@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "tracefs/base/join.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
@@ -164,12 +165,8 @@ Status ReadWords(const CommandLine& given, ReportOptions* result) {
 Status ReadFormat(const CommandLine& given, ReportOptions* result) {
   result->format = given.Text("format");
   const ReportRow& row = *result->row;
-  std::string known;
-  std::vector<std::string_view> names;
-  for (const std::string_view format : row.formats) {
-    if (format == result->format) return {};
-    known += (known.empty() ? "" : ", ") + std::string(format);
-    names.push_back(format);
+  if (std::ranges::find(row.formats, result->format) != row.formats.end()) {
+    return {};
   }
   if (!given.Has("format")) {
     // A name that says what it is is not for text.
@@ -180,8 +177,9 @@ Status ReadFormat(const CommandLine& given, ReportOptions* result) {
     return {};
   }
   return Status::Invalid("--format: " + std::string(row.name) + " knows " +
-                         known + ", not " + Quoted(result->format) +
-                         DidYouMean(result->format, names));
+                         JoinWords(row.formats, ", ") + ", not " +
+                         Quoted(result->format) +
+                         DidYouMean(result->format, row.formats));
 }
 
 Status ReadTable(const CommandLine& given, ReportOptions* result) {
@@ -287,9 +285,7 @@ Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   ReportOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.print = given.Has("print");
   result.sql = given.Has("sql");
   result.wait = given.Has("wait");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/join.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/report/collector.h"
@@ -66,11 +67,7 @@ Status CheckPanel(const ReportOptions& options) {
 }  // namespace
 
 std::string PanelNames() {
-  std::string names;
-  for (const report::Picture& picture : report::Pictures()) {
-    names += (names.empty() ? "" : ", ") + std::string(picture.name);
-  }
-  return names;
+  return JoinWords(report::Pictures(), ", ", &report::Picture::name);
 }
 
 report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
@@ -90,7 +87,7 @@ report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
     if (share == Share::kSome) collector->CutCounted(record);
   };
   sinks.loss = [&](const format::Report& report) {
-    collector->AddLoss(report.detail, report.count);
+    collector->AddLoss(report);
   };
   sinks.warn = [&](const std::string& warning) {
     err.Append(kReportSays + warning + "\n");
@@ -114,12 +111,14 @@ report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
   err.Append(input->Problems(kReportSays));
   *status = input->ExitCode();
   if (*status > 1) return {};
-  return report::MakeDocument(*collector, traces,
-                              {.title = TitleOf(options),
-                               .title_given = !options.title.empty(),
-                               .filter = options.input.filter,
-                               .from = options.from,
-                               .to = options.to});
+  return report::MakeDocument(
+      *collector, traces,
+      {.title = TitleOf(options),
+       .title_given = !options.title.empty(),
+       .filter = options.input.filter,
+       .from = options.from,
+       .to = options.to,
+       .narrowed_by = reader::NarrowedBy(options.input)});
 }
 
 int RunPage(const ReportOptions& options, OutputBuffer& out,

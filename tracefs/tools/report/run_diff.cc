@@ -33,7 +33,9 @@ struct Compared {
   std::array<bool, 2> there{};
 };
 
+// 0 of none.
 double Mean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
   double sum = 0;
   for (const double v : values) sum += v;
   return sum / static_cast<double>(values.size());
@@ -58,6 +60,7 @@ double StudentT(double freedom) {
 
 // Welch's test: whether the means differ beyond what runs differ anyway.
 bool Differs(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 2 || b.size() < 2) return false;
   const double ea = SquareError(a);
   const double eb = SquareError(b);
   const double distance = std::abs(Mean(a) - Mean(b));
@@ -118,25 +121,20 @@ class Differ {
     return {};
   }
 
-  // Of one value in all runs of a side; of a sum nothing is 0.
+  // Of one value in the runs of a side that tell it.
   static std::vector<double> Runs(const Compared& compared, size_t side,
                                   size_t value) {
     std::vector<double> values;
     for (const Compared::Run& run : compared.values[side]) {
-      values.push_back(static_cast<double>(run[value].value_or(0)));
+      if (run[value]) values.push_back(static_cast<double>(*run[value]));
     }
     return values;
   }
 
-  // A mean or a percentile is that of the runs that have one.
   static query::Value MeanOf(const Compared& compared, size_t side,
-                             size_t value, bool adds) {
+                             size_t value) {
     if (!compared.there[side]) return {};
-    std::vector<double> values;
-    for (const Compared::Run& run : compared.values[side]) {
-      if (!adds && !run[value]) continue;
-      values.push_back(static_cast<double>(run[value].value_or(0)));
-    }
+    const std::vector<double> values = Runs(compared, side, value);
     if (values.empty()) return {};
     return query::Value::Number(
         static_cast<uint64_t>(std::llround(Mean(values))));
@@ -155,6 +153,12 @@ class Differ {
 
   std::map<std::string, Compared> Collect(size_t keys, size_t values) const {
     std::map<std::string, Compared> all;
+    // Of a run that does not have the key a sum is 0; what a run does not tell
+    // of a key that it has is not known.
+    Compared::Run nothing(values);
+    for (size_t i = 0; i < values; ++i) {
+      if (sides_[0].runs.front().columns[keys + i].adds) nothing[i] = 0;
+    }
     for (size_t side = 0; side < 2; ++side) {
       for (size_t run = 0; run < sides_[side].runs.size(); ++run) {
         for (const query::Row& row : sides_[side].runs[run].rows) {
@@ -164,14 +168,14 @@ class Differ {
           if (compared.key.empty()) {
             compared.key = key;
             for (size_t s = 0; s < 2; ++s) {
-              compared.values[s].assign(sides_[s].runs.size(),
-                                        Compared::Run(values));
+              compared.values[s].assign(sides_[s].runs.size(), nothing);
             }
           }
           compared.there[side] = true;
           for (size_t i = 0; i < values; ++i) {
             const query::Value& value = row[keys + i];
-            if (value.present) compared.values[side][run][i] = value.number;
+            compared.values[side][run][i] =
+                value.present ? std::optional(value.number) : std::nullopt;
           }
         }
       }
@@ -205,7 +209,9 @@ class Differ {
             .count_a = Mean(Runs(compared, 0, count)),
             .count_b = Mean(Runs(compared, 1, count)),
             .in_a = compared.there[0],
-            .in_b = compared.there[1]};
+            .in_b = compared.there[1],
+            .time_known = !Runs(compared, 0, time).empty() &&
+                          !Runs(compared, 1, time).empty()};
   }
 
   std::vector<query::TableColumn> Columns(size_t keys, size_t values) const {
@@ -228,25 +234,25 @@ class Differ {
 
   query::Row RowOf(const Compared& compared, const query::Difference& d,
                    size_t time) const {
-    const query::Table& first = sides_[0].runs.front();
     query::Row row = compared.key;
     row.push_back(query::Value::Text(!d.in_a           ? "new"
                                      : !d.in_b         ? "gone"
+                                     : !d.time_known   ? "unknown"
                                      : d.time_ns() > 0 ? "slower"
                                      : d.time_ns() < 0 ? "faster"
                                                        : "same"));
-    for (const double more : {d.time_ns(), d.count()}) {
-      row.push_back(
-          query::Value::Number(static_cast<uint64_t>(std::llround(more))));
-    }
+    const auto more = [](double number) {
+      return query::Value::Number(static_cast<uint64_t>(std::llround(number)));
+    };
+    row.push_back(d.time_known ? more(d.time_ns()) : query::Value());
+    row.push_back(more(d.count()));
     for (size_t i = 0; i < compared.values[0].front().size(); ++i) {
       for (size_t side = 0; side < 2; ++side) {
-        row.push_back(MeanOf(compared, side, i,
-                             first.columns[compared.key.size() + i].adds));
+        row.push_back(MeanOf(compared, side, i));
       }
     }
     query::Value change;
-    if (d.in_a && d.in_b && d.time_a_ns > 0) {
+    if (d.in_a && d.in_b && d.time_known && d.time_a_ns > 0) {
       change.present = true;
       change.share = d.time_b_ns / d.time_a_ns - 1;
     }

@@ -29,6 +29,7 @@ struct Running {
   QuestionPart part;
   std::optional<reader::RecordFilter> filter;
   std::unique_ptr<query::Analysis> analysis;
+  bool everything = false;  // it follows files
 };
 
 class Questioner {
@@ -80,10 +81,14 @@ class Questioner {
       how.top = part.top.value_or(kDefaultTop);
       if (how.top == 0) how.top = SIZE_MAX;
       if (!options_.words.empty()) how.path = options_.words[0];
-      how.narrowed = !options_.input.filter.empty() || !part.filter.empty() ||
-                     options_.input.from || options_.input.to;
+      how.narrowed_by = reader::NarrowedBy(options_.input);
+      if (!part.filter.empty()) {
+        how.narrowed_by += std::string(how.narrowed_by.empty() ? "" : ", ") +
+                           "the filter of [" + part.title + "]";
+      }
       how.group = *part.Group();  // it was looked at
       running.analysis = part.analysis->make(how);
+      running.everything = running.analysis->follows_files();
       running.part = std::move(part);
       running_.push_back(std::move(running));
     }
@@ -93,7 +98,9 @@ class Questioner {
   Status Read() {
     reader::InputSinks sinks;
     sinks.process_of = [this](size_t trace, const ProcessRecord& record) {
+      const bool asked = input_->window().Has(record.real_ns);
       for (Running& running : running_) {
+        if (!asked && !running.everything) continue;
         running.analysis->TakeProcessOf(input_->trace(trace).context(), record);
       }
     };
@@ -102,13 +109,20 @@ class Questioner {
     };
     progress_.emplace(options_.input.traces);
     sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
-    auto input = reader::TraceInput::Open(options_.input, std::move(sinks));
+    reader::InputOptions options = options_.input;
+    options.everything = std::ranges::any_of(running_, &Running::everything);
+    auto input = reader::TraceInput::Open(options, std::move(sinks));
     if (!input.ok()) return input.status();
     input_ = *std::move(input);
     input_->ForEach([this](format::Record& record, size_t trace) {
       for (Running& running : running_) {
-        if (running.filter && !running.filter->Keep(record)) continue;
-        running.analysis->Take(record, trace);
+        const bool asked = input_->asked() &&
+                           (!running.filter || running.filter->Keep(record));
+        if (asked) {
+          running.analysis->Take(record, trace);
+        } else if (running.everything) {
+          running.analysis->Pass(record, trace);
+        }
       }
     });
     progress_.reset();
@@ -141,6 +155,16 @@ class Questioner {
     }
   }
 
+  // Where it cannot be told which file was which.
+  void NoteFiles(query::Table* table) const {
+    for (size_t i = 0; i < input_->size(); ++i) {
+      const format::TraceContext& trace = input_->trace(i).context();
+      const std::string limit = reader::LimitOfFiles(trace);
+      if (limit.empty()) continue;
+      table->notes.push_back(TerminalWord(trace.name) + ": " + limit);
+    }
+  }
+
   Status Print() {
     std::vector<const format::TraceContext*> traces;
     for (size_t i = 0; i < input_->size(); ++i) {
@@ -151,8 +175,9 @@ class Questioner {
       running.analysis->TakeTraces(traces);
       bool first = true;
       for (query::Table& table : running.analysis->Finish()) {
-        if (std::exchange(first, false) && running.part.analysis->says_never) {
-          NoteLimits(&table);
+        if (std::exchange(first, false)) {
+          if (running.part.analysis->says_never) NoteLimits(&table);
+          if (running.everything) NoteFiles(&table);
         }
         if (table.title.empty()) table.title = running.part.title;
         table.begin_ns = input_->span().begin_ns;

@@ -208,7 +208,15 @@ class SqlPrinter {
              const std::string& sort, size_t top) {
     if (!sql_.empty()) sql_ += '\n';
     (sql_ += "-- ") += Printable(title);
-    (sql_ += '\n') += select;
+    sql_ += '\n';
+    // The layout has no start times of processes, nor lives of files.
+    if (select.find("cpid") != std::string::npos) {
+      sql_ += "-- Processes that had the same pid are one here.\n";
+    }
+    if (select.find("inode AS VARCHAR") != std::string::npos) {
+      sql_ += "-- Files that had the same inode number are one here.\n";
+    }
+    sql_ += select;
     if (!sort.empty()) {
       const bool up = sort[0] == '-';
       sql_ += "\nORDER BY " + query::SqlName(sort.substr(up ? 1 : 0)) +

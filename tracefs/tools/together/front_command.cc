@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <iterator>
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/command/command_line.h"

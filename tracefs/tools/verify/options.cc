@@ -69,9 +69,7 @@ Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   VerifyOptions result;
-  result.help = given.Help();
-  result.version = given.Has("version");
-  if (result.help || result.version) return result;
+  if (given.AsksOnly(&result)) return result;
   result.keys = given.Texts("key");
   result.anchors = given.Texts("anchors");
   result.serial = given.Text("serial");

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "filters/output/proof.h"
+#include "tracefs/base/choice.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/ranges.h"
 #include "tracefs/format/frame.h"
@@ -37,17 +38,13 @@ void JoinNeighbours(std::vector<JudgedRange>* findings) {
 }  // namespace
 
 std::string_view TrustWord(Trust trust) {
-  switch (trust) {
-    case Trust::kOk:
-      return "ok";
-    case Trust::kBad:
-      return "bad";
-    case Trust::kMissing:
-      return "missing";
-    case Trust::kUnsealed:
-      return "unsealed";
-  }
-  return "";
+  static constexpr Choice<Trust> kWords[] = {
+      {"ok", Trust::kOk},
+      {"bad", Trust::kBad},
+      {"missing", Trust::kMissing},
+      {"unsealed", Trust::kUnsealed},
+  };
+  return WordOf(kWords, trust);
 }
 
 void TraceJudge::BeginFile(ByteSpan preamble, bool preamble_damaged) {

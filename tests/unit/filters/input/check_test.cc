@@ -5,11 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/filter_dump.h"
 #include "tests/support/filter_world.h"
 
 namespace tracefs {
 namespace {
 
+using testing::Dump;
 using testing::FakeNames;
 
 std::string Checked(std::string_view text) {
