@@ -27,6 +27,12 @@ def extension(path):
     return name[dot + 1:] if dot > 0 else ""
 
 
+def without_count(process):
+    """NAME PID of a process: the second one of a number is "NAME PID (2)", and
+    jsonl, of which the model is made, does not tell them apart."""
+    return re.sub(r" \(\d+\)$", "", process)
+
+
 def log2(number):
     return 0 if number <= 0 else 1 << (number.bit_length() - 1)
 
@@ -124,11 +130,10 @@ def q_bytes(m, ask):
 
 
 def q_totals(m, ask):
-    """24, 25: bytes, time and errors by process. A second one of a number is
-    "NAME PID (2)" there; the numbers are added up for each pid."""
+    """24, 25: bytes, time and errors by process."""
     found = collections.defaultdict(lambda: [0, 0, 0, 0])
     for r in ask.rows("process", "count,bytes,time,errors"):
-        row = found[re.sub(r" \(\d+\)$", "", r["process"])]
+        row = found[without_count(r["process"])]
         for at, value in enumerate(("count", "bytes", "time_ns", "errors")):
             row[at] += r[value]
     found = {k: tuple(v) for k, v in found.items()}
@@ -187,8 +192,11 @@ def q_who_fills(m, ask):
 
 def q_renames(m, ask):
     """37: what is renamed to what."""
-    same({(r["process"], r.get("ext") or "", r.get("ext2") or ""): r["count"]
-          for r in ask.rows("process,ext,ext2", "count", "op = rename")},
+    found = collections.Counter()
+    for r in ask.rows("process,ext,ext2", "count", "op = rename"):
+        found[without_count(r["process"]), r.get("ext") or "",
+              r.get("ext2") or ""] += r["count"]
+    same(dict(found),
          dict(m.count(lambda o: (f"{o['comm']} {o['pid']}",
                                  extension(o["path"]), extension(o["path2"])),
                       lambda o: o["op"] == "rename")))
