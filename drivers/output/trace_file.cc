@@ -39,6 +39,8 @@ TraceFile::TraceFile(UniqueFd fd, std::string name)
 }
 
 Status TraceFile::Resume(uint64_t bytes) {
+  // The writer before may still have had it when this one was opened.
+  static_cast<void>(LockAsWriter(fd_.get()));
   if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
     return Status::System(errno, name_);
   }

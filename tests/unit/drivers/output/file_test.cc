@@ -19,6 +19,7 @@
 #include "drivers/output/trace_file.h"
 #include "tests/unit/drivers/output/driven_trace.h"
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/writer_lock.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/pipeline/wish.h"
 
@@ -151,6 +152,21 @@ TEST_F(FileTest, Device_WithoutSeekingGetsTheTraceInOrder) {
   ASSERT_EQ(n, static_cast<ssize_t>(trace.Bytes().size()));
   read.pop_back();
   EXPECT_EQ(read, trace.Bytes());
+}
+
+TEST_F(FileTest, Lock_IsTakenWhenTheWriterBeforeHasGone) {
+  const std::string path = folder_.Path("shared");
+  const auto open = [&path] {
+    return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  };
+  auto before = std::make_unique<TraceFile>(open(), "before");
+  TraceFile after(open(), "after");
+  const UniqueFd reader = open();
+  EXPECT_TRUE(WriterLives(reader.get()));
+  before.reset();
+  EXPECT_FALSE(WriterLives(reader.get()));
+  EXPECT_TRUE(after.Resume(0).ok());
+  EXPECT_TRUE(WriterLives(reader.get()));
 }
 
 TEST_F(FileTest, Device_TerminalsAndRotationAreRefused) {
