@@ -116,7 +116,8 @@ endfunction()
 
 # How much of the machine a test takes: one that `waits` for others most of its
 # time takes half of what a busy one does. The jobs of CMakePresets.json have room
-# for two that are busy and two that wait beside each other.
+# for three that are busy and two that wait beside each other: many that are busy
+# wait now and then, too.
 function(tracefs_load test waits)
   if(waits)
     set_tests_properties(${test} PROPERTIES PROCESSORS 2)

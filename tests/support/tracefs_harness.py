@@ -17,6 +17,7 @@ import argparse
 import atexit
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -35,6 +36,10 @@ PATIENCE_S = 120
 HANG_S = 30
 VISIBILITIES = ("exact", "auto", "fast")
 TRANSPORTS = ("dev", "uring")
+# sched.h and sys/mount.h.
+CLONE_NEWNS = 0x20000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 
 
 class Failure(Exception):
@@ -179,6 +184,7 @@ class Suite:
         self._mount_count = 0
         self._children = []
         self._require_machine()
+        self._stand_apart()
         self._mounts_before = mount_points()
         self.scratch = os.path.realpath(
             tempfile.mkdtemp(prefix=f"tracefs-{name}-"))
@@ -204,6 +210,19 @@ class Suite:
         for tool in ("tracefs-mount", "tracefs-dump"):
             if not os.access(os.path.join(self.bin, tool), os.X_OK):
                 self.skip_all(f"{tool} is not in {self.bin}")
+
+    def _stand_apart(self):
+        """Goes into a mount namespace of its own, without the tracefs mounts of
+        others: whatever copies the namespace would keep theirs from ending,
+        and theirs what is mounted here."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        private = ctypes.c_ulong(MS_REC | MS_PRIVATE)
+        if (libc.unshare(CLONE_NEWNS) != 0
+                or libc.mount(b"none", b"/", None, private, None) != 0):
+            self.skip_all("no mount namespace: "
+                          + os.strerror(ctypes.get_errno()))
+        for point in reversed(mount_points("fuse.tracefs")):
+            libc.umount2(os.fsencode(point), MNT_DETACH | UMOUNT_NOFOLLOW)
 
     def no_uring(self):
         """Why mounts over io_uring cannot be tested; None if they can."""
