@@ -5,22 +5,28 @@
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs::build {
+namespace {
+
+uint32_t FieldOr0(const Event& event, Field field) {
+  return static_cast<uint32_t>(event.Has(field) ? event.Get(field) : 0);
+}
+
+}  // namespace
+
+ProcessKey CallerOf(const format::Record& record) {
+  const Event& event = record.event;
+  ProcessKey key;
+  key.pid = FieldOr0(event, event.Has(Field::kPid) ? Field::kPid : Field::kTid);
+  if (event.caller != nullptr) key.start_ticks = event.caller->start_time;
+  if (record.trace != nullptr) key.machine = record.trace->origin.machine;
+  return key;
+}
 
 void SetCaller(const format::Record& record, FileStep* step) {
   const Event& event = record.event;
-  const auto number = [&event](Field field) {
-    return static_cast<uint32_t>(event.Has(field) ? event.Get(field) : 0);
-  };
-  step->process.pid =
-      number(event.Has(Field::kPid) ? Field::kPid : Field::kTid);
-  if (event.caller != nullptr) {
-    step->process.start_ticks = event.caller->start_time;
-    step->ppid = event.caller->ppid;
-  }
-  if (step->ppid == 0) step->ppid = number(Field::kPpid);
-  if (record.trace != nullptr) {
-    step->process.machine = record.trace->origin.machine;
-  }
+  step->process = CallerOf(record);
+  if (event.caller != nullptr) step->ppid = event.caller->ppid;
+  if (step->ppid == 0) step->ppid = FieldOr0(event, Field::kPpid);
 }
 
 std::string_view RecordSteps::Place(const format::TraceContext* trace,

@@ -11,6 +11,7 @@
 namespace tracefs::build {
 
 // Who did it, as the operation tells: pid 0 if it does not.
+ProcessKey CallerOf(const format::Record& record);
 void SetCaller(const format::Record& record, FileStep* step);
 
 // Used by one thread.

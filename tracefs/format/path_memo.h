@@ -28,6 +28,10 @@ class PathMemo {
     if (event.parent != 0) return &At(record, event.parent, event.name);
     return event.node != 0 ? &At(record, event.node, {}) : nullptr;
   }
+  // Of a path id of its block.
+  Value& OfPath(const Record& record, uint64_t path_id) {
+    return At(record, path_id, {});
+  }
   // What was remembered is no longer true.
   void Clear() { blocks_ = {}; }
 

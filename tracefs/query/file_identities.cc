@@ -2,7 +2,10 @@
 
 #include <linux/fs.h>
 
+#include <utility>
+
 #include "tracefs/query/analysis.h"
+#include "tracefs/query/distinct_count.h"
 
 namespace tracefs::query {
 namespace {
@@ -22,51 +25,99 @@ bool FindsByName(Op op) {
 }  // namespace
 
 FileIdentities::Number FileIdentities::ByInode(uint64_t inode) const {
-  const auto found = by_inode_.find(inode);
-  return inode == 0 || found == by_inode_.end() ? kNone : found->second;
+  if (inode == 0) return kNone;
+  const uint32_t place = by_inode_.Find(
+      MixedHash(inode), [&](uint32_t at) { return files_[at].inode == inode; });
+  return place == HashIndex::kNone ? kNone : files_[place].number;
+}
+
+// One that nobody has.
+void FileIdentities::SetInode(File* file, uint64_t inode) {
+  file->inode = inode;
+  if (inode == 0) return;
+  file->by_inode = true;
+  by_inode_.Add(MixedHash(inode), static_cast<uint32_t>(file - files_.data()));
+}
+
+void FileIdentities::ForgetInode(File* file) {
+  if (!std::exchange(file->by_inode, false)) return;
+  by_inode_.Remove(MixedHash(file->inode),
+                   static_cast<uint32_t>(file - files_.data()));
 }
 
 FileIdentities::Number FileIdentities::ByHandle(const Event& event,
-                                                Field handle) const {
+                                                Field handle) {
   if (!event.Has(handle)) return kNone;
   const auto found = by_handle_.find(event.Get(handle));
-  return found == by_handle_.end() || !files_.contains(found->second)
+  return found == by_handle_.end() || FileOf(found->second) == nullptr
              ? kNone
              : found->second;
 }
 
-FileIdentities::Number FileIdentities::Called(std::string_view path) const {
+FileIdentities::Number FileIdentities::Called(std::string_view path) {
   const PathTree::Node node = names_.Find(path);
   if (node == PathTree::kNone) return kNone;
   const Number number = names_.number(node);
-  return files_.contains(number) ? number : kNone;
+  return FileOf(number) != nullptr ? number : kNone;
 }
 
 FileIdentities::Number FileIdentities::Make(uint64_t inode) {
-  if (files_.size() >= kMost) {
+  if (free_.empty() && files_.size() >= kMost) {
     ++not_followed_;
     return kNone;
   }
-  const Number number = ++last_;
-  files_[number].inode = inode;
-  if (inode != 0) by_inode_[inode] = number;
-  return number;
+  size_t place = files_.size();
+  if (free_.empty()) {
+    files_.emplace_back();
+  } else {
+    place = free_.back();
+    free_.pop_back();
+  }
+  // Later ones have larger numbers.
+  files_[place] = {.number = ++last_ << kMostBits | place};
+  SetInode(&files_[place], inode);
+  return files_[place].number;
 }
 
 FileIdentities::Number FileIdentities::Find(uint64_t inode,
-                                            std::string_view path,
+                                            format::RecordPaths& paths,
                                             bool named_now) {
-  Number number = ByInode(inode);
+  const Number number = ByInode(inode);
+  if (number == kNone) return FindNamed(inode, paths.first(), named_now);
+  if (named_now && !IsCalledSo(number, paths.record())) {
+    Name(number, paths.first());
+  }
+  return number;
+}
+
+bool FileIdentities::IsCalledSo(Number number, const format::Record& record) {
+  const Event& event = record.event;
+  const uint64_t id = event.parent != 0 ? event.parent : event.node;
+  if (id == 0 || record.HasText(Field::kPath)) return false;
+  const PathTree::Node node = FileOf(number)->node;
+  if (node == PathTree::kNone || names_.number(node) != number) return false;
+  PathTree::Mark& mark = marks_.OfPath(record, id);
+  if (!names_.Holds(mark)) {
+    PathBuffer buffer;
+    const std::string_view path = record.block->Path(id, {}, buffer);
+    const PathTree::Node found =
+        path == "/" ? PathTree::kRoot : names_.Find(path);
+    if (found == PathTree::kNone) return false;
+    mark = names_.MarkOf(found);
+  }
+  return event.parent != 0 ? names_.IsAt(node, mark.node, event.name)
+                           : mark.node == node;
+}
+
+// One that its inode does not tell.
+FileIdentities::Number FileIdentities::FindNamed(uint64_t inode,
+                                                 std::string_view path,
+                                                 bool named_now) {
+  Number number = kNone;
   const Number called = Called(path);
-  if (number == kNone && called != kNone) {
-    File& file = files_[called];
-    if (inode == 0 || file.inode == 0) {
-      number = called;
-      if (inode != 0) {
-        file.inode = inode;
-        by_inode_[inode] = called;
-      }
-    }
+  if (File* const file = FileOf(called); file != nullptr) {
+    if (inode == 0 || file->inode == 0) number = called;
+    if (inode != 0 && file->inode == 0) SetInode(file, inode);
   }
   if (number == kNone) {
     if (inode == 0 && path.empty()) return kNone;
@@ -82,18 +133,17 @@ FileIdentities::Number FileIdentities::Find(uint64_t inode,
 void FileIdentities::Name(Number number, std::string_view path) {
   if (path.empty()) return;
   const PathTree::Node node = names_.Make(path);
-  if (node == PathTree::kNone || names_.number(node) == number) return;
-  if (names_.number(node) != kNone) {
-    const Number before = names_.number(node);
-    const auto file = files_.find(before);
-    if (file != files_.end() && file->second.names != 0 &&
-        --file->second.names == 0) {
-      file->second.removed = true;
-      EndIfUnused(before);
-    }
+  if (node == PathTree::kNone) return;
+  File& file = *FileOf(number);
+  file.node = node;
+  const Number before = names_.number(node);
+  if (before == number) return;
+  if (File* const other = FileOf(before);
+      other != nullptr && other->names != 0 && --other->names == 0) {
+    other->removed = true;
+    EndIfUnused(*other);
   }
   names_.SetNumber(node, number);
-  File& file = files_[number];
   ++file.names;
   file.removed = false;  // a link may name one that had none
 }
@@ -102,29 +152,22 @@ void FileIdentities::Unname(PathTree::Node node) {
   if (node == PathTree::kNone) return;
   const Number number = names_.number(node);
   names_.Drop(node);
-  const auto file = files_.find(number);
-  if (file != files_.end() && file->second.names != 0) --file->second.names;
+  File* const file = FileOf(number);
+  if (file != nullptr && file->names != 0) --file->names;
 }
 
 // Until the operation that ended it has been taken account of.
-void FileIdentities::EndIfUnused(Number number) {
-  const auto file = files_.find(number);
-  if (file == files_.end()) return;
-  if (file->second.removed && file->second.handles == 0) {
-    ended_.push_back(number);
-  }
+void FileIdentities::EndIfUnused(const File& file) {
+  if (file.removed && file.handles == 0) ended_.push_back(file.number);
 }
 
 void FileIdentities::Settle() {
   for (const Number number : ended_) {
-    const auto file = files_.find(number);
-    if (file == files_.end()) continue;
-    const uint64_t inode = file->second.inode;
-    if (const auto at = by_inode_.find(inode);
-        at != by_inode_.end() && at->second == number) {
-      by_inode_.erase(at);
-    }
-    files_.erase(file);
+    File* const file = FileOf(number);
+    if (file == nullptr) continue;
+    ForgetInode(file);
+    *file = {};
+    free_.push_back(static_cast<uint32_t>(file - files_.data()));
     gone_(number);
   }
   ended_.clear();
@@ -136,17 +179,17 @@ FileIdentities::Number FileIdentities::TakeMaking(const Event& event,
   const Number before = ByInode(inode);
   // A create that found the file there is an open.
   const bool opens = event.op == Op::create_ && before != kNone &&
-                     !files_[before].removed && Called(path) == before;
+                     !FileOf(before)->removed && Called(path) == before;
   if (opens) return before;
   // A number that is given again: its file has gone, maybe unseen.
   if (before != kNone) {
-    by_inode_.erase(inode);
+    ForgetInode(FileOf(before));
     ended_.push_back(before);
   }
   const Number number = Make(inode);
   // What is told of one without a name is its directory.
   if (event.op == Op::tmpfile_) {
-    if (number != kNone) files_[number].removed = true;
+    if (number != kNone) FileOf(number)->removed = true;
   } else if (number == kNone) {
     Unname(names_.Find(path));
   } else {
@@ -156,24 +199,25 @@ FileIdentities::Number FileIdentities::TakeMaking(const Event& event,
 }
 
 FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
-                                                   std::string_view path,
-                                                   std::string_view path2) {
+                                                   format::RecordPaths& paths) {
+  const std::string_view path = paths.first();
+  const std::string_view path2 = paths.second();
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
-    const Touched both = {Find(inode, path, /*named_now=*/true),
-                          Find(0, path2, /*named_now=*/true)};
+    const Touched both = {Find(inode, paths, /*named_now=*/true),
+                          FindNamed(0, path2, /*named_now=*/true)};
     names_.Exchange(path, path2);
     return both;
   }
-  const Number moved = Find(inode, path, /*named_now=*/true);
+  const Number moved = Find(inode, paths, /*named_now=*/true);
   if (path == path2 || path2.empty()) return {moved};
   const Number replaced = Called(path2);
   // Two names of one file: rename(2) does nothing.
   if (replaced == moved && moved != kNone) return {moved};
-  if (const auto file = files_.find(replaced); file != files_.end()) {
+  if (File* const file = FileOf(replaced); file != nullptr) {
     Unname(names_.Find(path2));
-    file->second.removed = file->second.names == 0;
-    EndIfUnused(replaced);
+    file->removed = file->names == 0;
+    EndIfUnused(*file);
   }
   names_.Move(path, path2);
   if (moved != kNone && Called(path2) != moved) {
@@ -187,18 +231,17 @@ FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
 void FileIdentities::TakeRemoval(const Event& event, Number number,
                                  std::string_view path) {
   Unname(names_.Find(path));
-  const auto found = files_.find(number);
-  if (found == files_.end()) return;
+  File* const file = FileOf(number);
+  if (file == nullptr) return;
   // Names that were given before the trace began only the count tells of.
-  found->second.removed = event.Has(Field::kNlink)
-                              ? event.Get(Field::kNlink) <= 1
-                              : found->second.names == 0;
-  EndIfUnused(number);
+  file->removed = event.Has(Field::kNlink) ? event.Get(Field::kNlink) <= 1
+                                           : file->names == 0;
+  EndIfUnused(*file);
 }
 
 void FileIdentities::Open(const Event& event, Number number) {
   if (number == kNone) return;
-  ++files_[number].handles;
+  ++FileOf(number)->handles;
   if (!event.Has(Field::kFh)) return;
   if (by_handle_.size() >= kMost) by_handle_.clear();
   by_handle_[event.Get(Field::kFh)] = number;
@@ -206,50 +249,54 @@ void FileIdentities::Open(const Event& event, Number number) {
 
 void FileIdentities::Close(const Event& event, Number number) {
   by_handle_.erase(NumberOr0(event, Field::kFh));
-  const auto file = files_.find(number);
-  if (file == files_.end()) return;
-  if (file->second.handles != 0) --file->second.handles;
-  EndIfUnused(number);
+  File* const file = FileOf(number);
+  if (file == nullptr) return;
+  if (file->handles != 0) --file->handles;
+  EndIfUnused(*file);
 }
 
 // Older traces lack the path; the handle or inode tells instead.
 FileIdentities::Number FileIdentities::Destination(const Event& event,
-                                                   std::string_view path2) {
+                                                   format::RecordPaths& paths) {
   const Number by_handle = ByHandle(event, Field::kFhOut);
   if (by_handle != kNone) return by_handle;
-  return Find(NumberOr0(event, Field::kInodeOut), path2, /*named_now=*/false);
+  const uint64_t inode = NumberOr0(event, Field::kInodeOut);
+  const Number number = ByInode(inode);
+  return number != kNone
+             ? number
+             : FindNamed(inode, paths.second(), /*named_now=*/false);
 }
 
 FileIdentities::Touched FileIdentities::Take(const Event& event,
-                                             std::string_view path,
-                                             std::string_view path2) {
+                                             format::RecordPaths& paths) {
   Settle();
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if (Failed(event)) {
     const Number number = ByInode(inode);
-    return {number != kNone ? number : Called(path)};
+    return {number != kNone ? number : Called(paths.first())};
   }
-  if (event.op == Op::rename_) return TakeRename(event, path, path2);
+  if (event.op == Op::rename_) return TakeRename(event, paths);
   if (MakesFile(event.op)) {
-    const Number number = TakeMaking(event, path);
+    const Number number = TakeMaking(event, paths.first());
     if (event.Has(Field::kFh)) Open(event, number);
     return {number};
   }
-  Number number = ByHandle(event, Field::kFh);
   const bool opens = event.op == Op::open_ || event.op == Op::opendir_;
-  if (number == kNone || opens) {
-    number = Find(inode, path, FindsByName(event.op));
-  }
+  const bool named_now = FindsByName(event.op);
+  // An inode is one file's as long as that is open.
+  Number number = named_now ? kNone : ByInode(inode);
+  if (number == kNone && !opens) number = ByHandle(event, Field::kFh);
+  if (number == kNone) number = Find(inode, paths, named_now);
   if (event.op == Op::link_) {
-    if (number != kNone) Name(number, path2);
+    if (number != kNone) Name(number, paths.second());
   } else if (event.op == Op::unlink_ || event.op == Op::rmdir_) {
-    TakeRemoval(event, number, path);
+    TakeRemoval(event, number, paths.first());
   } else if (opens) {
     Open(event, number);
   } else if (event.op == Op::release_ || event.op == Op::releasedir_) {
     Close(event, number);
   } else if (event.op == Op::copy_file_range_) {
-    return {number, Destination(event, path2)};
+    return {number, Destination(event, paths)};
   }
   return {number};
 }

@@ -11,7 +11,11 @@
 #include <functional>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
+#include "tracefs/base/hash_table.h"
+#include "tracefs/format/file_paths.h"
+#include "tracefs/format/path_memo.h"
 #include "tracefs/format/record.h"
 #include "tracefs/query/path_tree.h"
 
@@ -23,7 +27,8 @@ class FileIdentities {
   using Number = uint64_t;
   static constexpr Number kNone = 0;
   // Files that are followed at the same time.
-  static constexpr size_t kMost = size_t{1} << 18;
+  static constexpr unsigned kMostBits = 18;
+  static constexpr size_t kMost = size_t{1} << kMostBits;
 
   struct Touched {
     Number file = kNone;
@@ -38,46 +43,63 @@ class FileIdentities {
 
   // The files of an operation that has run, under names that it has or gets.
   // One that failed changes nothing.
-  Touched Take(const Event& event, std::string_view path,
-               std::string_view path2);
+  Touched Take(const Event& event, format::RecordPaths& paths);
   // Forgets what ended with the last operation; before the next one.
   void Settle();
 
   // Who is called so now.
-  Number Called(std::string_view path) const;
+  Number Called(std::string_view path);
 
   // Operations on files that there was no room for.
   uint64_t not_followed() const { return not_followed_; }
 
  private:
   struct File {
-    uint64_t inode = 0;  // 0: not known
-    uint64_t names = 0;
-    uint64_t handles = 0;  // opens that were not released
+    Number number = kNone;                  // kNone: its place is free
+    uint64_t inode = 0;                     // 0: not known
+    PathTree::Node node = PathTree::kNone;  // by which it was last named
+    uint32_t names = 0;
+    uint32_t handles = 0;   // opens that were not released
+    bool by_inode = false;  // the inode leads to it
     bool removed = false;
   };
 
+  // Null: it is gone. Good until the next one is made.
+  File* FileOf(Number number) {
+    const size_t place = number % kMost;
+    return number != kNone && place < files_.size() &&
+                   files_[place].number == number
+               ? &files_[place]
+               : nullptr;
+  }
   Number ByInode(uint64_t inode) const;
-  Number ByHandle(const Event& event, Field handle) const;
+  void SetInode(File* file, uint64_t inode);
+  void ForgetInode(File* file);
+  Number ByHandle(const Event& event, Field handle);
   Number Make(uint64_t inode);
-  Number Find(uint64_t inode, std::string_view path, bool named_now);
+  Number Find(uint64_t inode, format::RecordPaths& paths, bool named_now);
+  Number FindNamed(uint64_t inode, std::string_view path, bool named_now);
+  // Whether the path of the operation is the name that it got last; told
+  // without making the path.
+  bool IsCalledSo(Number number, const format::Record& record);
   void Name(Number number, std::string_view path);
   void Unname(PathTree::Node node);
-  void EndIfUnused(Number number);
+  void EndIfUnused(const File& file);
   Number TakeMaking(const Event& event, std::string_view path);
-  Touched TakeRename(const Event& event, std::string_view path,
-                     std::string_view path2);
+  Touched TakeRename(const Event& event, format::RecordPaths& paths);
   void TakeRemoval(const Event& event, Number number, std::string_view path);
   void Open(const Event& event, Number number);
   void Close(const Event& event, Number number);
-  Number Destination(const Event& event, std::string_view path2);
+  Number Destination(const Event& event, format::RecordPaths& paths);
 
   const std::function<void(Number)> gone_;
   Number last_ = 0;
-  std::unordered_map<Number, File> files_;
-  std::unordered_map<uint64_t, Number> by_inode_;
+  std::vector<File> files_;
+  std::vector<uint32_t> free_;  // places of files_
+  HashIndex by_inode_;          // of these
   std::unordered_map<uint64_t, Number> by_handle_;
   PathTree names_;
+  format::PathMemo<PathTree::Mark> marks_;
   std::vector<Number> ended_;
   uint64_t not_followed_ = 0;
 };

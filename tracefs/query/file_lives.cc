@@ -315,29 +315,21 @@ void FileLives::Take(const Record& record, bool counts) {
     TakeTransfers(record, process);
     return;
   }
-  PathBuffer buffer;
-  const std::string_view path = format::PathOf(record, buffer);
+  format::RecordPaths paths(record);
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if (MakesNonDirectory(event.op)) {
-    TakeCreation(record, inode, path);
-    return;
-  }
-  if (event.op == Op::unlink_) {
+    TakeCreation(record, inode, paths.first());
+  } else if (event.op == Op::unlink_) {
     // There is nothing to tell about a file that was never seen before.
-    Unname(path, record, FileLife::End::kRemoved, kNone);
-    return;
-  }
-  PathBuffer buffer2;
-  if (event.op == Op::rename_) {
-    TakeRename(record, path, format::NewPathOf(record, buffer2));
-    return;
-  }
-  if (event.op == Op::link_) {
-    TakeLink(inode, path, format::NewPathOf(record, buffer2));
+    Unname(paths.first(), record, FileLife::End::kRemoved, kNone);
+  } else if (event.op == Op::rename_) {
+    TakeRename(record, paths.first(), paths.second());
+  } else if (event.op == Op::link_) {
+    TakeLink(inode, paths.first(), paths.second());
   } else if (event.op == Op::open_) {
-    TakeOpen(inode, path);
+    TakeOpen(inode, paths.first());
   } else if (event.op == Op::release_) {
-    TakeRelease(record, inode, path);
+    TakeRelease(record, inode, paths.first());
   }
 }
 

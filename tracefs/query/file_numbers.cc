@@ -2,25 +2,32 @@
 
 #include <algorithm>
 
-#include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analysis.h"
 #include "tracefs/query/distinct_count.h"
 
 namespace tracefs::query {
 
-FileNumbers::Found FileNumbers::Of(const format::Record& record) {
-  if (!HasRun(record)) return {};
-  const Event& event = record.event;
-  const uint32_t mount = OriginOf(record).mount;
-  FileIdentities::Touched touched;
+void FileNumbers::GoTo(uint32_t mount) {
+  if (files_ != nullptr && mount == mount_) return;
   auto at = mounts_.find(mount);
   if (at == mounts_.end() && mounts_.size() < kMostMounts) {
     at = mounts_.try_emplace(mount, [](FileIdentities::Number) {}).first;
   }
-  if (at != mounts_.end()) {
-    PathBuffer buffer, buffer2;
-    touched = at->second.Take(event, format::PathOf(record, buffer),
-                              format::NewPathOf(record, buffer2));
+  mount_ = mount;
+  files_ = at == mounts_.end() ? nullptr : &at->second;
+}
+
+FileNumbers::Found FileNumbers::Of(const format::Record& record) {
+  const Event& event = record.event;
+  if (!HasRun(record)) return {};
+  // It changes nothing, and nothing tells of which file it was.
+  if (Failed(event) && !event.Has(Field::kInode)) return {};
+  const uint32_t mount = OriginOf(record).mount;
+  FileIdentities::Touched touched;
+  GoTo(mount);
+  if (files_ != nullptr) {
+    format::RecordPaths paths(record);
+    touched = files_->Take(event, paths);
   }
   const auto hash = [&](Field inode, FileIdentities::Number number) {
     // Numbers of files have the highest bit, which no inode number has.

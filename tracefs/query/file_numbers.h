@@ -27,7 +27,12 @@ class FileNumbers {
   Found Of(const format::Record& record);
 
  private:
+  void GoTo(uint32_t mount);
+
   std::map<uint32_t, FileIdentities> mounts_;
+  // The mount that is told of, and its files; null: there is no room.
+  uint32_t mount_ = 0;
+  FileIdentities* files_ = nullptr;
 };
 
 }  // namespace tracefs::query

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <utility>
 
 #include "tracefs/base/bytes.h"
@@ -18,7 +17,7 @@ namespace {
 using From = GroupKey::From;
 using reader::Shape;
 
-constexpr size_t kBatchRows = 65536;
+constexpr size_t kBatchRows = 8192;
 constexpr size_t kRowsAtOnce = size_t{1} << 16;  // of FinishExact
 constexpr size_t kNoPlace = SIZE_MAX;
 constexpr size_t kNoColumn = GroupColumns::kNone;
@@ -190,7 +189,7 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, size_t at,
 // From the names of commands to "cc1 1234"; "cc1 1234 (2)" of the second
 // process that had the pid.
 void Grouping::NameProcesses(Part* part) const {
-  std::map<std::pair<ProcessNumbers::Number, uint32_t>, uint32_t> known;
+  FlatIndex processes, pairs;
   std::vector<std::string> names;
   for (size_t row = 0; row < part->codes.size(); ++row) {
     const bool is_known = row < callers_.size() &&
@@ -201,16 +200,16 @@ void Grouping::NameProcesses(Part* part) const {
     }
     const ProcessNumbers::Found& caller = callers_[row];
     const uint32_t name = part->codes[row];
-    const auto [at, fresh] = known.try_emplace(
-        {caller.number, name}, static_cast<uint32_t>(names.size()));
-    if (fresh) {
+    const uint64_t process = processes.Number(caller.number);
+    const uint32_t code = pairs.Number(process << 32 | name);
+    if (code == names.size()) {
       names.push_back((name == Part::kAbsent ? "?" : part->made[name]) + " " +
                       std::to_string(caller.pid));
       if (caller.earlier != 0) {
         names.back() += " (" + std::to_string(caller.earlier + 1) + ")";
       }
     }
-    part->codes[row] = at->second;
+    part->codes[row] = code;
   }
   part->made = std::move(names);
 }
@@ -394,7 +393,11 @@ void Grouping::Add(const reader::Batch& batch) {
 }
 
 void Grouping::AddRecord(const format::Record& record, size_t trace) {
-  if (batch_ == nullptr) batch_ = std::make_unique<reader::Batch>(columns_);
+  if (batch_ == nullptr) {
+    batch_ = std::make_unique<reader::Batch>(columns_);
+    if (needs_.files) files_.reserve(kBatchRows);
+    if (numbers_processes_) callers_.reserve(kBatchRows);
+  }
   batch_->Add(record, trace);
   if (HasKey(spec_, From::kTree)) {
     struct Line {
@@ -425,7 +428,7 @@ void Grouping::Flush() {
   if (batch_ == nullptr) return;
   batch_->Finish({});
   if (batch_->rows() != 0) Add(*batch_);
-  batch_.reset();
+  batch_->Clear();
   trees_.clear();
   callers_.clear();
   files_.clear();

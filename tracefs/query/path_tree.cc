@@ -75,6 +75,8 @@ void PathTree::Unname(Node node) {
   if (!entry.named) return;
   index_.erase({entry.parent, entry.name});
   entry.named = false;
+  ++entry.renamed;
+  if (entry.children != 0) ++directories_moved_;
 }
 
 // Where another one has that name, it loses it.
@@ -101,7 +103,7 @@ void PathTree::Prune(Node node) {
   while (node != 0 && nodes_[node].number == 0 && nodes_[node].children == 0) {
     Unname(node);
     const Node parent = nodes_[node].parent;
-    nodes_[node] = Entry();
+    nodes_[node] = {.name = {}, .renamed = nodes_[node].renamed};
     free_.push_back(node);
     --nodes_[parent].children;
     node = parent;

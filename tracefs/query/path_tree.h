@@ -30,6 +30,27 @@ class PathTree {
   uint64_t number(Node node) const { return nodes_[node].number; }
   void SetNumber(Node node, uint64_t number) { nodes_[node].number = number; }
   bool IsDirectory(Node node) const { return nodes_[node].children != 0; }
+  // Whether the node is this name in that directory.
+  bool IsAt(Node node, Node parent, std::string_view name) const {
+    const Entry& entry = nodes_[node];
+    return entry.named && entry.parent == parent && entry.name == name;
+  }
+
+  // A node that was found by a path, which need not be gone through again as
+  // long as it still leads there.
+  struct Mark {
+    Node node = kNone;
+    uint32_t renamed = 0;
+    uint64_t moved = 0;
+  };
+  Mark MarkOf(Node node) const {
+    return {node, nodes_[node].renamed, directories_moved_};
+  }
+  bool Holds(const Mark& mark) const {
+    return mark.node != kNone && mark.moved == directories_moved_ &&
+           mark.renamed == nodes_[mark.node].renamed;
+  }
+  static constexpr Node kRoot = 0;
 
   // As it is called now. Of what lies deeper than any path goes the end.
   std::string PathOf(Node node) const;
@@ -50,7 +71,8 @@ class PathTree {
     std::string name;
     uint64_t number = 0;
     uint32_t children = 0;
-    bool named = false;  // the index leads to it
+    bool named = false;    // the index leads to it
+    uint32_t renamed = 0;  // how often it lost a name
   };
   struct Key {
     Node parent;
@@ -75,6 +97,7 @@ class PathTree {
   std::deque<Entry> nodes_;
   std::unordered_map<Key, Node, Hash> index_;
   std::vector<Node> free_;
+  uint64_t directories_moved_ = 0;
 };
 
 }  // namespace tracefs::query

@@ -48,6 +48,7 @@ ProcessNumbers::Found ProcessNumbers::FoundLate(const ProcessKey& key) const {
 }
 
 void ProcessNumbers::Take(const ProcessRecord& record) {
+  RecentOf(record.process) = RecentOf(record.child) = {};
   const bool forks = record.kind == ProcessRecord::Kind::kFork;
   if (!HasRoom(record.process) || (forks && !HasRoom(record.child))) return;
   tracker_.Take(record);
@@ -55,12 +56,19 @@ void ProcessNumbers::Take(const ProcessRecord& record) {
 
 ProcessNumbers::Found ProcessNumbers::Of(const format::Record& record) {
   if (NumberOr0(record.event, Field::kPid) == 0) return {};
-  build::FileStep step;
-  build::SetCaller(record, &step);
-  if (!HasRoom(step.process)) return FoundLate(step.process);
-  step.time_ns = NumberOr0(record.event, Field::kTime);
-  step.duration_ns = NumberOr0(record.event, Field::kLatency);
-  tracker_.Take(step);
+  const ProcessKey key = build::CallerOf(record);
+  Recent& recent = RecentOf(key);
+  if (recent.key == key) return recent.found;
+  if (HasRoom(key)) {
+    build::FileStep step;
+    build::SetCaller(record, &step);
+    step.time_ns = NumberOr0(record.event, Field::kTime);
+    step.duration_ns = NumberOr0(record.event, Field::kLatency);
+    tracker_.Take(step);
+  } else {
+    found_ = FoundLate(key);
+  }
+  recent = {key, found_};
   return found_;
 }
 

@@ -3,6 +3,7 @@
 // by start times and by the records of processes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -56,6 +57,16 @@ class ProcessNumbers {
   }
   Found FoundLate(const ProcessKey& key) const;
 
+  // What was found last of the pids that have this place. What comes to be true
+  // of a pid is told by its operations and records alone.
+  struct Recent {
+    ProcessKey key;
+    Found found;
+  };
+  static constexpr size_t kRecent = 64;
+  Recent& RecentOf(const ProcessKey& key) { return recent_[key.pid % kRecent]; }
+
+  std::array<Recent, kRecent> recent_{};  // pid 0: none
   Listener listener_{this};
   build::ProcessTracker tracker_{listener_};
   std::map<Key, Found> by_start_;

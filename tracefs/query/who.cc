@@ -8,7 +8,6 @@
 
 #include "tracefs/base/join.h"
 #include "tracefs/event/op_set.h"
-#include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_identities.h"
 #include "tracefs/query/process_numbers.h"
@@ -195,11 +194,11 @@ void Place::AddStep(Account* account, WhoStep step) {
 void Place::Take(const format::Record& record, uint64_t number,
                  const ProcessNumbers::Found& process, bool counts) {
   const Event& event = record.event;
-  PathBuffer buffer, buffer2;
-  const std::string_view path = format::PathOf(record, buffer);
-  const std::string_view path2 = format::NewPathOf(record, buffer2);
+  format::RecordPaths paths(record);
+  const std::string_view path = paths.first();
+  const std::string_view path2 = paths.second();
   has_paths_ |= !path.empty();
-  FileIdentities::Touched touched = identities_.Take(event, path, path2);
+  FileIdentities::Touched touched = identities_.Take(event, paths);
   for (size_t i = 0; i < readings_.size(); ++i) {
     const std::string& name = readings_[i];
     if (Failed(event)) {

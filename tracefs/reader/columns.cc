@@ -90,11 +90,25 @@ Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names) {
 }
 
 Batch::Batch(Specs specs)
-    : specs_(std::move(specs)),
-      columns_(specs_->size()),
-      memos_(specs_->size()),
-      name_numbers_(specs_->size()),
-      last_texts_(specs_->size(), kNone) {
+    : specs_(std::move(specs)), columns_(specs_->size()) {
+  Clear();
+}
+
+void Batch::Clear() {
+  for (Column& column : columns_) {
+    std::fill(column.data.begin(), column.data.end(), std::byte());
+    std::fill(column.valid.begin(), column.valid.end(), 0);
+    column.absent = 0;
+    column.texts = TextDictionary();
+    column.offsets.clear();
+    column.bytes.clear();
+  }
+  rows_ = 0;
+  full_ = false;
+  order_ = {};
+  memos_.assign(specs_->size(), {});
+  last_texts_.assign(specs_->size(), kNone);
+  name_numbers_.assign(specs_->size(), {});
   for (size_t i = 0; i < specs_->size(); ++i) {
     if ((*specs_)[i].field->shape == Shape::kName) {
       name_numbers_[i].assign(kNamedNumbers, kNone);

@@ -76,6 +76,8 @@ class Batch {
   // Nothing more is added: makes what dictionaries hand out. `hook` may be
   // empty.
   void Finish(const TextHook& hook);
+  // As new, with the memory that it has.
+  void Clear();
 
   size_t rows() const { return rows_; }
   // Some column has so much text that it is time for another batch: paths may
