@@ -285,6 +285,31 @@ def check_files_behind_a_filter(w):
     same(sum(r["created"] for r in w.tables("lifetimes", trace, *late)[0]), 0)
 
 
+def check_copies_that_failed(w):
+    """Who then reads and writes uses the same two files."""
+    s = Script()
+    ops(s, 1, "cp", "/a", "open", 10, ino=10)
+    ops(s, 1, "cp", "/b", "create", 10, ino=11, fh=2)
+    s.op("copy_file_range", 1, "cp", "/a", path2="/b", ino=10, fh=1, off=0,
+         ino_out=11, fh_out=2, off_out=0, len=10, err=18)
+    ops(s, 1, "cp", "/a", "read", 10, ino=10)
+    ops(s, 1, "cp", "/b", "write", 10, ino=11, fh=2)
+    same([(r["cname"], r["files"]) for r in rows_of(
+        w, ["--by", "cname", "--values", "files"], w.trace(s))], [("cp", 2)])
+
+
+def check_what_failed_at_first(w):
+    """Nothing came before it; who then reads it reads the same file."""
+    s = Script()
+    s.op("getxattr", 1, "cp", "/a", ino=10, err=61)
+    ops(s, 1, "cp", "/a", "read", 10, ino=10, fh=1)
+    trace = w.trace(s)
+    same([(r["cname"], r["files"]) for r in rows_of(
+        w, ["--by", "cname", "--values", "files"], trace)], [("cp", 1)])
+    same([(r["cname"], r["count"], r["errors"]) for r in who(w, "/a", trace)],
+         [("cp", 2, 1)])
+
+
 def check_files_that_the_trace_itself_hides(w):
     s = Script()
     s.other("property", key="filter.text", value="op = write")

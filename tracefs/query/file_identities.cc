@@ -272,8 +272,15 @@ FileIdentities::Touched FileIdentities::Take(const Event& event,
   Settle();
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if (Failed(event)) {
-    const Number number = ByInode(inode);
-    return {number != kNone ? number : Called(paths.first())};
+    Touched touched = {ByHandle(event, Field::kFh)};
+    if (touched.file == kNone) {
+      touched.file = inode == 0 ? Called(paths.first())
+                                : Find(inode, paths, /*named_now=*/false);
+    }
+    if (event.op == Op::copy_file_range_) {
+      touched.second = Destination(event, paths);
+    }
+    return touched;
   }
   if (event.op == Op::rename_) return TakeRename(event, paths);
   if (MakesFile(event.op)) {

@@ -42,7 +42,7 @@ class FileIdentities {
       : gone_(std::move(gone)) {}
 
   // The files of an operation that has run, under names that it has or gets.
-  // One that failed changes nothing.
+  // One that failed changes no names; its inode is there.
   Touched Take(const Event& event, format::RecordPaths& paths);
   // Forgets what ended with the last operation; before the next one.
   void Settle();

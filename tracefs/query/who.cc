@@ -199,6 +199,8 @@ void Place::Take(const format::Record& record, uint64_t number,
   const std::string_view path2 = paths.second();
   has_paths_ |= !path.empty();
   FileIdentities::Touched touched = identities_.Take(event, paths);
+  // What did not become of a second file is told by its name.
+  if (Failed(event)) touched.second = FileIdentities::kNone;
   for (size_t i = 0; i < readings_.size(); ++i) {
     const std::string& name = readings_[i];
     if (Failed(event)) {

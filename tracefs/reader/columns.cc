@@ -89,8 +89,7 @@ Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names) {
   return specs;
 }
 
-Batch::Batch(Specs specs)
-    : specs_(std::move(specs)), columns_(specs_->size()) {
+Batch::Batch(Specs specs) : specs_(std::move(specs)), columns_(specs_->size()) {
   Clear();
 }
 
