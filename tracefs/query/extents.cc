@@ -32,6 +32,10 @@ std::string DeviceText(uint64_t device) {
 
 class Extents final : public Analysis {
  public:
+  bool follows_files() const override { return true; }
+  void Pass(const format::Record& record, size_t /*trace*/) override {
+    if (HasRun(record)) files_.Take(record, /*counts=*/false);
+  }
   void Take(const format::Record& record, size_t /*trace*/) override {
     if (!HasRun(record)) return;
     files_.Take(record);

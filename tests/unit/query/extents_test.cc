@@ -156,20 +156,24 @@ TEST(FileLayoutTest, ItHoldsWhatAMapOfBlocksHolds) {
 }
 
 struct Told {
-  std::string_view of;
-  std::string extents;
+  std::string_view of = {};  // empty: it says nothing of that
+  std::string extents = {};
   uint64_t left_out = 0;
   uint32_t error = 0;
+  Op op = Op::fsync_;
+  bool passed = false;  // it is not asked about
 };
 
 std::vector<Table> Ask(const std::vector<Told>& all) {
   TraceBuilder trace;
   uint64_t now = TraceBuilder::kMonotonicNs;
   for (const Told& told : all) {
-    trace.AddRaw(format::OperationMessage(Op::fsync_, false),
+    trace.AddRaw(format::OperationMessage(told.op, false),
                  [&](format::MessageWriter& out) {
                    out.Put<uint64_t>(Info(Field::kTime).arg_id, now);
                    out.Put<uint64_t>(Info(Field::kInode).arg_id, 5);
+                   out.PutText(Info(Field::kPath).arg_id, "/f");
+                   if (told.of.empty()) return;
                    out.Put<uint64_t>(Info(Field::kExtentsDevice).arg_id, 0x801);
                    if (told.left_out != 0) {
                      out.Put<uint64_t>(Info(Field::kExtentsLeftOut).arg_id,
@@ -186,8 +190,13 @@ std::vector<Table> Ask(const std::vector<Told>& all) {
   }
   trace.EndBlock();
   const auto extents = MakeExtents({});
+  auto told = all.begin();
   test::ReadRecords(trace.bytes(), [&](const format::Record& record) {
-    extents->Take(record, 0);
+    if ((told++)->passed) {
+      extents->Pass(record, 0);
+    } else {
+      extents->Take(record, 0);
+    }
   });
   return extents->Finish();
 }
@@ -212,6 +221,24 @@ TEST(ExtentsTest, WhatIsNotKnownIsSaidAndNoAccess) {
                            {"read", "0+8192@4096:encoded"}});
   EXPECT_EQ(NumberAt(tables[1], 0, "accesses"), 1u);
   EXPECT_EQ(tables[2].rows.size(), 7u);
+}
+
+// Who gets its number does not get where it lay, whoever is asked about.
+TEST(ExtentsTest, WhatIsNotAskedAboutStillEndsAFile) {
+  EXPECT_TRUE(MakeExtents({})->follows_files());
+  for (const bool passed : {false, true}) {
+    const Told unlink = {.of = "", .op = Op::unlink_, .passed = passed};
+    const Told create = {.of = "", .op = Op::create_, .passed = passed};
+    const auto tables = Ask({create,
+                             {"written", "0+4096@40960"},
+                             unlink,
+                             create,
+                             {"written", "4096+4096@81920"}});
+    ASSERT_EQ(tables[0].rows.size(), 2u) << passed;
+    EXPECT_EQ(NumberAt(tables[0], 0, "bytes"), 4096u);
+    EXPECT_EQ(NumberAt(tables[0], 1, "bytes"), 4096u);
+    EXPECT_EQ(NumberAt(tables[1], 0, "accesses"), 2u);
+  }
 }
 
 TEST(ExtentsTest, Malicious_ListsThatLie) {
