@@ -1,13 +1,37 @@
 #include "tracefs/build/pipe_matcher.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <tuple>
+
+#include "tracefs/base/text.h"
 
 namespace tracefs::build {
 namespace {
 
 constexpr uint32_t kStdin = 0;
 constexpr uint32_t kStdout = 1;
+
+// Whether the command line has the descriptor as the name of a file. The
+// standard ones are what they are without that.
+bool Names(const Image& image, uint32_t fd) {
+  if (fd <= 2) return false;
+  const std::string number = std::to_string(fd);
+  const auto names = [&](std::string_view word, std::string_view folder) {
+    for (size_t at = word.find(folder); at != word.npos;
+         at = word.find(folder, at + 1)) {
+      const std::string_view rest = word.substr(at + folder.size());
+      if (rest.substr(0, rest.find_first_not_of(kDecimalDigits)) == number) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return std::ranges::any_of(image.argv, [&](std::string_view word) {
+    return names(word, "/dev/fd/") || names(word, "/proc/self/fd/");
+  });
+}
 
 auto Order(const PipeEdge& edge) {
   return std::make_tuple(edge.writer.id, edge.reader.id);
@@ -28,7 +52,8 @@ void PipeMatcher::Add(const Process& process, std::span<const PipeEnd> pipes) {
                .fd = pipe.fd,
                .forked_too = process.now.index == 1 && fork != forks_.end(),
                .fork = fork == forks_.end() ? kNobody : fork->second,
-               .both = false};
+               .both = false,
+               .named = Names(*process.now.image, pipe.fd)};
     for (const PipeEnd& other : pipes) {
       end.both |= other.inode == pipe.inode && other.access != pipe.access;
     }
@@ -73,7 +98,8 @@ std::vector<PipeEdge> PipeMatcher::Match() {
                 ? false
                 : reader.execution.process == writer.parent.process;
         const bool in_line =
-            reader.fd == kStdin && (writer.fd == kStdout || writer.fd == 2);
+            (reader.fd == kStdin || reader.named) &&
+            (writer.fd == kStdout || writer.fd == 2 || writer.named);
         if (to_parent || in_line) add(writer, reader);
         read = true;
       }

@@ -3,7 +3,9 @@
 // Known are the pipes that each execution held as it began. By the rule of
 // CAS's parser a pipe leads from a child to its parent where the one holds the
 // end for writing and the other that for reading, and from the standard output
-// of one process to the standard input of another. A shell makes its pipes
+// of one process to the standard input of another. In place of these an end
+// counts that a command line names as a file (/dev/fd/63), as shells do for
+// `cmd <(other)`. A shell makes its pipes
 // after it began, so that its own ends are not known: a pipe that nobody is
 // seen to read is taken to be read by the parent, unless that holds it for
 // writing, too: then both were given it.
@@ -45,7 +47,8 @@ class PipeMatcher {
     uint32_t fd;
     bool forked_too;  // the fork before this first exec held it as well
     ExecutionId fork;
-    bool both;  // it holds the other end as well
+    bool both;   // it holds the other end as well
+    bool named;  // as a file, by the command line
   };
   struct Pipe {
     std::vector<End> writers;
