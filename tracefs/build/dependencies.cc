@@ -1,9 +1,12 @@
 #include "tracefs/build/dependencies.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
+#include "tracefs/base/absolute_path.h"
+#include "tracefs/base/text.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs::build {
@@ -60,29 +63,17 @@ bool IsOwnTemporary(const BuildGraph& graph, const FileUse& use) {
          WritersOf(graph, use.path).size() == 1;
 }
 
-// Calls `use` with every use of the processes of a group.
-template <typename Visit>
-void ForEachUse(const BuildGraph& graph, const DependencyFinder::Group& group,
-                Visit visit) {
-  const auto of_process = [&](ProcessId process) {
-    for (const ExecutionId id : graph.processes()[process].executions) {
-      for (const FileUse& use : graph.UsesOf(id)) visit(use);
-    }
-  };
-  if (!group.tree) return of_process(group.root);
-  for (const ProcessId member : graph.Subtree(group.root)) of_process(member);
-}
-
-// Sorted: most groups write one file or two. What an exchange put there was
-// made before.
-std::vector<PathId> WrittenBy(const BuildGraph& graph,
-                              const DependencyFinder::Group& group) {
-  std::vector<PathId> written;
-  ForEachUse(graph, group, [&](const FileUse& use) {
-    if (use.Writes() && !use.Has(kExchange)) written.push_back(use.path);
-  });
-  std::sort(written.begin(), written.end());
-  return written;
+// Files that a command line names as having more of it: "@args".
+std::vector<PathId> ResponseFilesOf(const BuildGraph& graph,
+                                    const Image& image) {
+  std::vector<PathId> files;
+  for (std::string_view word : image.argv) {
+    if (!TakePrefix(word, "@") || word.empty()) continue;
+    const PathId path = graph.paths().Find(AbsolutePath(image.cwd, word));
+    if (path != PathTable::kNone) files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 bool IsAmong(const std::vector<PathId>& sorted, PathId path) {
@@ -171,10 +162,44 @@ ProcessId DependencyFinder::JobOf(ProcessId process) const {
   return process;
 }
 
+std::vector<ProcessId> DependencyFinder::MembersOf(const Group& group) const {
+  std::vector<ProcessId> members = {group.root};
+  if (!group.tree) return members;
+  const std::span<const ProcessId> tree = graph_.Subtree(group.root);
+  for (size_t i = 1; i < tree.size();) {
+    if (!options_.wrap && IsJob(tree[i])) {
+      i += graph_.Subtree(tree[i]).size();
+    } else {
+      members.push_back(tree[i++]);
+    }
+  }
+  return members;
+}
+
+template <typename Visit>
+void DependencyFinder::ForEachUse(const Group& group, Visit visit) const {
+  for (const ProcessId process : MembersOf(group)) {
+    for (const ExecutionId id : graph_.processes()[process].executions) {
+      for (const FileUse& use : graph_.UsesOf(id)) visit(use);
+    }
+  }
+}
+
+// Sorted: most groups write one file or two. What an exchange put there was
+// made before.
+std::vector<PathId> DependencyFinder::WrittenBy(const Group& group) const {
+  std::vector<PathId> written;
+  ForEachUse(group, [&](const FileUse& use) {
+    if (use.Writes() && !use.Has(kExchange)) written.push_back(use.path);
+  });
+  std::sort(written.begin(), written.end());
+  return written;
+}
+
 bool DependencyFinder::HasInput(const Group& group) const {
-  const std::vector<PathId> written = WrittenBy(graph_, group);
+  const std::vector<PathId> written = WrittenBy(group);
   bool found = false;
-  ForEachUse(graph_, group, [&](const FileUse& use) {
+  ForEachUse(group, [&](const FileUse& use) {
     const bool reads = use.open_mode == 0 || use.Has(kExchange);
     found = found || (reads && !use.Has(kRun) && !IsAmong(written, use.path)) ||
             (!group.tree && ReadsBeforeItWrites(graph_, use));
@@ -228,17 +253,36 @@ PathList DependencyFinder::ReadsOf(const Group& group) {
 
 std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   std::vector<PathId> reads;
-  ForEachUse(graph_, group, [&](const FileUse& use) {
+  ForEachUse(group, [&](const FileUse& use) {
     const bool own = !group.tree && IsOwnTemporary(graph_, use);
     if (use.Reads() && !own) reads.push_back(use.path);
   });
   if (group.tree) {
-    const std::vector<PathId> written = WrittenBy(graph_, group);
+    const std::vector<PathId> written = WrittenBy(group);
     std::erase_if(reads, [&](PathId path) { return IsAmong(written, path); });
   }
+  AddResponseFiles(group.root, &reads);
   std::sort(reads.begin(), reads.end());
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   return reads;
+}
+
+// A driver reads them for the programs that it runs.
+void DependencyFinder::AddResponseFiles(ProcessId process,
+                                        std::vector<PathId>* reads) const {
+  while (!IsJob(process)) {
+    process = graph_.processes()[process].parent;
+    for (const ExecutionId id : graph_.processes()[process].executions) {
+      const std::vector<PathId> files =
+          ResponseFilesOf(graph_, *graph_.executions()[id].image);
+      if (files.empty()) continue;
+      for (const FileUse& use : graph_.UsesOf(id)) {
+        if (use.Reads() && IsAmong(files, use.path)) {
+          reads->push_back(use.path);
+        }
+      }
+    }
+  }
 }
 
 DependencyFinder::Chosen DependencyFinder::ChooseFor(PathId target) const {
@@ -360,7 +404,12 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
     };
     for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
       if (!use.use->Reads() || IsOwnTemporary(graph_, *use.use)) continue;
-      take(graph_.executions()[use.execution].process);
+      const GraphExecution& execution = graph_.executions()[use.execution];
+      take(execution.process);
+      if (!IsAmong(ResponseFilesOf(graph_, *execution.image), path)) continue;
+      for (const ProcessId run : MembersOf({execution.process, true})) {
+        take(run);
+      }
     }
     for (size_t t = 0; t < taken.size(); ++t) {
       const ProcessId process = taken[t];
@@ -369,11 +418,13 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       }
       for (ProcessId at = process; at != kNobody;
            at = graph_.processes()[at].parent) {
-        const auto members = members_left.find(at);
-        if (members == members_left.end()) continue;
-        for (const ProcessId member : members->second) take(member);
-        // All of them are taken, or will never be.
-        members_left.erase(members);
+        if (const auto members = members_left.find(at);
+            members != members_left.end()) {
+          for (const ProcessId member : members->second) take(member);
+          // All of them are taken, or will never be.
+          members_left.erase(members);
+        }
+        if (!options_.wrap && IsJob(at)) break;
       }
       // Who counts as a group takes nothing by himself but through it.
       std::vector<PathId> made;

@@ -93,12 +93,15 @@ class DependencyFinder {
   // Whether a process is a job, and its parent none that it belongs to.
   bool IsJob(ProcessId process) const;
   // Whose reads count when a process writes: its own, or those of all processes
-  // from `root` down, without what these wrote themselves.
+  // from `root` down, without what these wrote themselves. Jobs of a job maker
+  // that is among them, as of a recursive make, are not of its job, unless
+  // shells stand for all that they ran.
   struct Group {
     ProcessId root = kNobody;
     bool tree = false;
   };
   Group GroupOf(ProcessId process);
+  std::vector<ProcessId> MembersOf(const Group& group) const;
   // In order of paths.
   PathList ReadsOf(const Group& group);
 
@@ -119,6 +122,10 @@ class DependencyFinder {
   // Whether anything was read, and not just in order to be run.
   bool HasInput(const Group& group) const;
   bool TreeHasInput(ProcessId root);
+  template <typename Visit>
+  void ForEachUse(const Group& group, Visit visit) const;
+  std::vector<PathId> WrittenBy(const Group& group) const;
+  void AddResponseFiles(ProcessId process, std::vector<PathId>* reads) const;
   void FillGroups();
   std::vector<PathId> FindReads(const Group& group) const;
 

@@ -274,7 +274,7 @@ class Comparer {
   }
 
   void AddOutputs(const std::string& output, ProcessId job) {
-    for (const ProcessId process : graph_.Subtree(job)) {
+    for (const ProcessId process : finder_.MembersOf({job, true})) {
       for (const auto id : graph_.processes()[process].executions) {
         for (const build::FileUse& use : graph_.UsesOf(id)) {
           if (!use.Writes() || graph_.Facts(use.path).gone) {
