@@ -259,8 +259,9 @@ def check_critical_path_of_a_run(w):
 
 
 def check_compilers_behind_a_launcher(w):
-    """A hit of ccache runs no compiler, a miss runs one that writes elsewhere:
-    what was to be compiled is told once, and as make said it."""
+    """A hit of ccache runs no compiler, a miss runs one that writes elsewhere,
+    and some give way to the compiler or to each other: what was to be compiled
+    is told once, and as it was said."""
     s = Script()
     s.exec(1, "/bin/make")
     for pid, name in ((2, "a"), (3, "b")):
@@ -271,11 +272,30 @@ def check_compilers_behind_a_launcher(w):
             s.exec(4, "/usr/bin/gcc -c /b.c -o /tmp.1.o")
             s.exit(4)
         s.exit(pid)
+    for pid, launchers in ((5, "ccache"), (6, "ccache distcc"),
+                           (7, "ccache base_dir=/x"), (8, "distcc")):
+        s.fork(1, pid)
+        s.exec(pid, f"/usr/bin/{launchers} gcc -c /{pid}.c -o /{pid}.o")
+        if pid in (5, 6):
+            words = f"/usr/bin/gcc -c /{pid}.c -o /{pid}.o"
+            s.exec(pid, words if pid == 5 else words.replace("gcc", "distcc gcc"))
+        if pid != 8:
+            s.fork(pid, 10 + pid)
+            s.exec(10 + pid, "/usr/bin/gcc -c /tmp.i -o /tmp.2.o" if pid != 5 else
+                   f"/usr/lib/gcc/x/12/cc1 -quiet /{pid}.c -o /tmp.s")
+            s.exit(10 + pid)
+        s.exit(pid)
     s.exit(1)
+    trace = w.trace(s)
     made = json.loads(w.run("tracefs-deps", "--compile-commands", "--trace",
-                            w.trace(s)))
-    same([(m["file"], m["output"], m["arguments"][0]) for m in made],
-         [("/a.c", "/a.o", "gcc"), ("/b.c", "/b.o", "gcc")])
+                            trace))
+    want = [(f"/{x}.c", f"/{x}.o") for x in "ab5678"]
+    same([(m["file"], m["output"]) for m in made], want)
+    same([os.path.basename(m["arguments"][0]) for m in made], ["gcc"] * 6)
+    entries = json.loads(w.run("tracefs-dump", "--format", "nfsdb-json", trace))
+    same(sorted((f, o) for e in entries if "d" in e
+                for f, o in zip(e["d"]["f"], e["d"]["o"], strict=True)),
+         sorted(want))
 
 
 def check_churn(w):

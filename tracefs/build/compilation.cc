@@ -89,6 +89,8 @@ class DriverReader {
         TakeOption(word, image_.argv[++i]);
       } else if (word.starts_with("-") && word != "-") {
         TakeWord(word);
+      } else if (word.starts_with("@")) {
+        continue;
       } else if (language_ != "none" || HasEnding(kCSources, word) ||
                  HasEnding(kCppSources, word)) {
         if (word == "-") continue;
@@ -147,6 +149,7 @@ class DriverReader {
       made_.objects.push_back(Absolute(output_));
       return;
     }
+    if (HasMoreInFiles(image_)) return;
     for (const std::string& file : made_.files) {
       std::string name(BaseName(file));
       name.resize(std::min(name.rfind('.'), name.size()));
@@ -187,14 +190,24 @@ bool IsLauncher(const Image& image) {
 
 Image Launched(const Image& image) {
   Image launched = image;
-  const bool by_own_name =
-      IsLauncher(image) && image.argv.size() > 1 &&
-      BaseName(image.argv[0]) == BaseName(image.Binary()) &&
-      !image.argv[1].starts_with('-');
-  if (!by_own_name) return launched;
-  launched.argv.erase(launched.argv.begin());
-  launched.exe = launched.program = launched.argv[0];
+  while (IsLauncher(launched) && !launched.argv.empty() &&
+         BaseName(launched.argv[0]) == BaseName(launched.Binary())) {
+    // ccache takes settings in front of the command.
+    const auto command = std::ranges::find_if(
+        launched.argv.begin() + 1, launched.argv.end(),
+        [](std::string_view word) { return word.find('=') == word.npos; });
+    if (command == launched.argv.end() || command->starts_with('-')) break;
+    launched.argv.erase(launched.argv.begin(), command);
+    launched.exe = launched.program = launched.argv[0];
+  }
   return launched;
+}
+
+bool HasMoreInFiles(const Image& image) {
+  return std::any_of(image.argv.begin(), image.argv.end(),
+                     [](std::string_view word) {
+                       return word.size() > 1 && word.starts_with('@');
+                     });
 }
 
 bool IsDriver(const BuildConfig& config, const Image& image) {
@@ -202,12 +215,30 @@ bool IsDriver(const BuildConfig& config, const Image& image) {
 }
 
 std::optional<Compilation> ReadDriver(const BuildConfig& config,
-                                      const Image& image) {
+                                      const Image& image,
+                                      const Compilers& compilers) {
   const DriverKind kind = KindOf(config, image);
   if (!kind.driver) return std::nullopt;
   // What a driver runs of itself to compile has been counted with it.
   if (image.argv.size() > 1 && image.argv[1] == "-cc1") return std::nullopt;
-  return DriverReader(image, kind.cpp).Read();
+  std::optional<Compilation> made = DriverReader(image, kind.cpp).Read();
+  if (made || !HasMoreInFiles(image)) return made;
+  for (const auto& compiler : compilers) {
+    const bool cpp = BaseName(compiler->Binary()).ends_with("plus");
+    std::optional<Compilation> one = DriverReader(*compiler, cpp).Read();
+    if (!one) continue;
+    if (made) {
+      made->files.insert(made->files.end(), one->files.begin(),
+                         one->files.end());
+    } else {
+      made = std::move(one);
+    }
+  }
+  return made;
+}
+
+bool LaunchesDriver(const BuildConfig& config, const Image& image) {
+  return IsLauncher(image) && IsDriver(config, Launched(image));
 }
 
 bool IsCompilerProper(const Image& image) {

@@ -2,6 +2,7 @@
 // lines.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,16 +30,25 @@ struct Compilation {
 // Whether it runs compilers for others, or has what they once made: ccache and
 // the like, under their own name or a compiler's.
 bool IsLauncher(const Image& image);
-// What a launcher that is called by its own name was told to run; any other
-// image as it is.
+// What a launcher that is called by its own name was told to run, by way of
+// other launchers, too; any other image as it is.
 Image Launched(const Image& image);
 
 // Whether it is a compiler's driver, by its name.
 bool IsDriver(const BuildConfig& config, const Image& image);
+// Whether words of it are in files that it names ("@FILE").
+bool HasMoreInFiles(const Image& image);
 // What the command line of a driver says, whoever compiles; nothing if no
-// source file is compiled: for compile_commands.json.
+// source file is compiled. Where it leaves that to a file, the compilers proper
+// that it ran say it.
+using Compilers = std::vector<std::shared_ptr<const Image>>;
 std::optional<Compilation> ReadDriver(const BuildConfig& config,
-                                      const Image& image);
+                                      const Image& image,
+                                      const Compilers& compilers);
+// Whether it is a launcher that was told to run a driver: what it runs for that
+// is told with it. Of programs that one process runs, as where a launcher gives
+// way to the driver, the last one is told.
+bool LaunchesDriver(const BuildConfig& config, const Image& image);
 
 // Whether it is a compiler proper (cc1, cc1plus), which a driver runs.
 bool IsCompilerProper(const Image& image);

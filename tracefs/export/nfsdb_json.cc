@@ -127,6 +127,8 @@ class NfsdbJsonExporter final : public Exporter,
     uint32_t number = 0;
     ProcessId parent = build::kNobody;
     bool wraps = false;  // one of the shells that others count as
+    // The topmost launcher of compilers above, which was told the same.
+    ExecutionId launcher = build::kNobody;
   };
   struct Child {
     uint32_t pid;
@@ -136,7 +138,8 @@ class NfsdbJsonExporter final : public Exporter,
     std::vector<Child> children;
     // When it was on which processor: where it was not before.
     std::vector<std::pair<uint64_t, uint32_t>> cpus;
-    std::shared_ptr<const Image> compiler;  // proper, that it ran last
+    bool launches = false;       // it is a launcher of compilers
+    build::Compilers compilers;  // proper, that it ran
   };
 
   void Begin(uint64_t time_ns) {
@@ -166,7 +169,10 @@ class NfsdbJsonExporter final : public Exporter,
     }
   }
   void ExecutionBegan(const Process& process) override {
-    running_[process.now.id];
+    Running& running = running_[process.now.id];
+    running.launches =
+        build::LaunchesDriver(options_.config, *process.now.image);
+    NoteLauncher(process);
     pipes_.ExecutionBegan(process);
     const std::string binary(process.now.image->Binary());
     if (process.now.index != 0 &&
@@ -174,12 +180,25 @@ class NfsdbJsonExporter final : public Exporter,
       known_[process.id].wraps = true;
     }
     if (build::IsCompilerProper(*process.now.image)) {
-      const auto driver = running_.find(process.parent_execution);
+      const ExecutionId launcher = known_[process.id].launcher;
+      const auto driver = running_.find(
+          launcher != build::kNobody ? launcher : process.parent_execution);
       if (driver != running_.end()) {
-        driver->second.compiler = process.now.image;
+        driver->second.compilers.push_back(process.now.image);
       }
     }
     NoteEnvironment(process);
+  }
+  void ForkTold(const Process& process) override { NoteLauncher(process); }
+  void NoteLauncher(const Process& process) {
+    ExecutionId& launcher = known_[process.id].launcher;
+    if (process.parent == build::kNobody || launcher != build::kNobody) return;
+    launcher = known_[process.parent].launcher;
+    const auto parent = running_.find(process.parent_execution);
+    const bool launched = parent != running_.end() && parent->second.launches;
+    if (launcher == build::kNobody && launched) {
+      launcher = process.parent_execution;
+    }
   }
   void Did(const Process& process, const FileStep& step) override {
     const build::StepPaths ids = step_paths_.Of(step);
@@ -300,16 +319,21 @@ class NfsdbJsonExporter final : public Exporter,
 
   // What a driver has compiled, itself or by a compiler that it ran; with the
   // folders of the system that this looked into, as far as they were seen.
-  std::optional<build::Compilation> CompilationOf(const Process& process) {
-    const Image& image = *process.now.image;
-    const std::shared_ptr<const Image>& compiler =
-        running_[process.now.id].compiler;
-    if (compiler == nullptr && !IsIntegrated(options_.config, image)) {
+  // A launcher has them, too, whether it ran a driver or had the result.
+  std::optional<build::Compilation> CompilationOf(const Process& process,
+                                                  const Image& image) {
+    const Running& running = running_[process.now.id];
+    const bool compiled = !running.compilers.empty() || running.launches ||
+                          IsIntegrated(options_.config, image);
+    if (!compiled || known_[process.id].launcher != build::kNobody ||
+        !process.now.last) {
       return std::nullopt;
     }
-    std::optional<build::Compilation> made = ReadDriver(options_.config, image);
-    if (!made || compiler == nullptr) return made;
-    for (std::string& folder : build::SystemFolders(*compiler)) {
+    std::optional<build::Compilation> made =
+        ReadDriver(options_.config, image, running.compilers);
+    if (!made || running.compilers.empty()) return made;
+    for (std::string& folder :
+         build::SystemFolders(*running.compilers.back())) {
       const PathId id = paths_.Find(folder);
       if (id == PathTable::kNone) continue;
       const build::PathFacts& facts = facts_.Of(id);
@@ -332,7 +356,10 @@ class NfsdbJsonExporter final : public Exporter,
       *text += ",\"m\":" + std::to_string(wrapper);
     }
     if (process.now.index == 0) return;  // it is its parent's command yet
-    if (const auto made = CompilationOf(process)) {
+    const bool launcher = build::IsLauncher(image);
+    const Image launched = launcher ? build::Launched(image) : Image();
+    const Image& driver = launcher ? launched : image;
+    if (const auto made = CompilationOf(process, driver)) {
       *text += ",\"d\":{\"f\":";
       AppendNfsdbTexts(made->files, text);
       *text += ",\"i\":";
@@ -345,7 +372,8 @@ class NfsdbJsonExporter final : public Exporter,
       AppendNfsdbTexts(made->headers, text);
       *text += ",\"s\":" + std::to_string(made->language) + ",\"o\":";
       AppendNfsdbTexts(made->objects, text);
-      *text += IsIntegrated(options_.config, image) ? ",\"p\":1}" : ",\"p\":0}";
+      *text +=
+          IsIntegrated(options_.config, driver) ? ",\"p\":1}" : ",\"p\":0}";
     }
     if (const auto linking = FindLinking(options_.config, image)) {
       *text += ",\"l\":";

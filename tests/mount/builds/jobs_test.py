@@ -253,7 +253,7 @@ def main():
         if not jobs:
             jobs.append(Jobs(suite))
         return getattr(jobs[0], name)()
-    for name in ("substitution", "make_in_make"):
+    for name in ("substitution", "make_in_make", "responses", "launchers"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
 

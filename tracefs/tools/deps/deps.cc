@@ -236,9 +236,16 @@ class Answerer {
       case DepsQuestion::kSets:
         out_.Append(SetsText(graph, options_.targets, json));
         return {};
-      case DepsQuestion::kCompileCommands:
-        out_.Append(CompileCommands(graph, options_.config));
+      case DepsQuestion::kCompileCommands: {
+        size_t untold = 0;
+        out_.Append(CompileCommands(graph, options_.config, &untold));
+        if (untold != 0) {
+          Say(std::to_string(untold) +
+              " commands leave to files (@FILE) what they compile, and no "
+              "compiler tells it: they are left out");
+        }
         return {};
+      }
       case DepsQuestion::kCheckNinja:
       case DepsQuestion::kCheckMake:
         return Check(graph);

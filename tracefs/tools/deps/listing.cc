@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "tracefs/base/printable.h"
@@ -16,6 +17,7 @@ namespace {
 
 using build::BuildGraph;
 using build::Dependencies;
+using build::ExecutionId;
 using build::PathId;
 using build::ProcessId;
 
@@ -230,29 +232,67 @@ Result<std::string> DyndepText(const BuildGraph& graph,
 
 namespace {
 
-// Whether its process was begun by a launcher of compilers.
-bool IsLaunched(const BuildGraph& graph,
-                const build::GraphExecution& execution) {
-  const build::GraphProcess& process = graph.processes()[execution.process];
-  if (process.parent == build::kNobody) return false;
-  const build::GraphProcess& parent = graph.processes()[process.parent];
-  if (parent.executions.empty()) return false;
-  const size_t index =
-      std::min<size_t>(process.parent_index, parent.executions.size() - 1);
-  return IsLauncher(*graph.executions()[parent.executions[index]].image);
-}
+// Who tells what a process compiles.
+class Tellers {
+ public:
+  Tellers(const BuildGraph& graph, const build::BuildConfig& config)
+      : launchers_(graph.processes().size(), build::kNobody) {
+    for (const ProcessId id : graph.Walk()) {
+      const build::GraphProcess& process = graph.processes()[id];
+      if (process.parent == build::kNobody) continue;
+      const build::GraphProcess& parent = graph.processes()[process.parent];
+      if (parent.executions.empty()) continue;
+      const size_t index =
+          std::min<size_t>(process.parent_index, parent.executions.size() - 1);
+      const ExecutionId above = parent.executions[index];
+      launchers_[id] = launchers_[process.parent];
+      const bool launched =
+          LaunchesDriver(config, *graph.executions()[above].image);
+      if (launchers_[id] == build::kNobody && launched) launchers_[id] = above;
+      for (const ExecutionId execution : process.executions) {
+        const auto& image = graph.executions()[execution].image;
+        if (!IsCompilerProper(*image)) continue;
+        compilers_[IsLaunched(id) ? launchers_[id] : above].push_back(image);
+      }
+    }
+  }
+
+  // By a launcher of compilers: that was told the same.
+  bool IsLaunched(ProcessId process) const {
+    return launchers_[process] != build::kNobody;
+  }
+  // Those that a driver or a launcher ran.
+  const build::Compilers& CompilersOf(ExecutionId execution) {
+    return compilers_[execution];
+  }
+
+ private:
+  std::vector<ExecutionId> launchers_;  // the topmost one, by process
+  std::unordered_map<ExecutionId, build::Compilers> compilers_;
+};
 
 }  // namespace
 
 std::string CompileCommands(const BuildGraph& graph,
-                            const build::BuildConfig& config) {
+                            const build::BuildConfig& config, size_t* untold) {
+  Tellers tellers(graph, config);
   std::string out = "[";
-  for (const build::GraphExecution& execution : graph.executions()) {
-    // What a launcher runs is its own affair: it was told the same.
-    if (execution.index == 0 || IsLaunched(graph, execution)) continue;
+  for (ExecutionId id = 0; id < graph.executions().size(); ++id) {
+    const build::GraphExecution& execution = graph.executions()[id];
+    const ProcessId process = execution.process;
+    const bool last = graph.processes()[process].executions.back() == id;
+    if (execution.index == 0 || !last || tellers.IsLaunched(process)) continue;
     const build::Image image = build::Launched(*execution.image);
-    const auto made = ReadDriver(config, image);
-    if (!made) continue;
+    const auto made = ReadDriver(config, image, tellers.CompilersOf(id));
+    if (!made) {
+      // Of other drivers the compilers would have told.
+      const bool silent =
+          IsLauncher(*execution.image) || IsIntegrated(config, image);
+      if (silent && IsDriver(config, image) && HasMoreInFiles(image)) {
+        ++*untold;
+      }
+      continue;
+    }
     for (size_t i = 0; i < made->files.size(); ++i) {
       out += out.size() == 1 ? "\n" : ",\n";
       out += "{\"directory\":" + JsonString(image.cwd) +

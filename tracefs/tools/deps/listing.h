@@ -33,8 +33,9 @@ Result<std::string> DepfileText(const build::BuildGraph& graph,
 Result<std::string> DyndepText(const build::BuildGraph& graph,
                                const std::vector<Answered>& answers,
                                const std::string& folder, bool sources);
+// `untold`: how many may have compiled something that nothing tells of.
 std::string CompileCommands(const build::BuildGraph& graph,
-                            const build::BuildConfig& config);
+                            const build::BuildConfig& config, size_t* untold);
 
 // "a.o: as -o a.o (77) read nothing that was traced; …"
 std::vector<std::string> NoInputLines(const build::BuildGraph& graph,
