@@ -51,13 +51,30 @@ int MakeAsCaller(OpScope& op, Inode& dir, mode_t mode, Make&& make) {
       (mode & S_ISGID) != 0 ? SetGid::kMayBeKept : SetGid::kIsNotKept);
 }
 
+// The number of the file that has the name, if `fits(its attributes)`; else 0.
+template <typename Fits>
+uint64_t NumberOf(OpScope& op, Inode& dir, const char* name, Fits&& fits) {
+  struct stat st;
+  return ::fstatat(op.fs().FdOf(dir).get(), name, &st, AT_SYMLINK_NOFOLLOW) ==
+                     0 &&
+                 fits(st)
+             ? st.st_ino
+             : 0;
+}
+
+// `type`: what it makes.
 template <typename Make>
-void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
-              Make&& make) {
+void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t type,
+              mode_t mode, Make&& make) {
   op.Begin();
   op.ChangesNames(dir);
-  if (const int error =
-          op.Once([&] { return MakeAsCaller(op, dir, mode, make); });
+  const auto fits = [&](const struct stat& st) {
+    return (st.st_mode & S_IFMT) == type;
+  };
+  if (const int error = op.Once(
+          survive::Change::kMakes,
+          [&] { return NumberOf(op, dir, name, fits); },
+          [&] { return MakeAsCaller(op, dir, mode, make); });
       error != 0) {
     return op.ReplyError(error);
   }
@@ -110,17 +127,19 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
   }
 }
 
-// Opens the file that a daemon before this one may have made for the request.
+// What a daemon before this one has made for the request, or may have; else 0.
+uint64_t NumberOfCreated(OpScope& op, Inode& dir, const char* name) {
+  const uid_t uid = ContextOf(op.req())->uid;
+  return NumberOf(op, dir, name, [uid](const struct stat& st) {
+    return S_ISREG(st.st_mode) && st.st_uid == uid && st.st_nlink == 1;
+  });
+}
+
+// Opens that.
 bool OpenMade(OpScope& op, Inode& dir, const char* name, int flags,
               UniqueFd* fd) {
   ThreadCredentials::Current().AllowOverrides(kOverrides);
   const BackingFd in = op.fs().FdOf(dir);
-  struct stat st;
-  if (::fstatat(in.get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !S_ISREG(st.st_mode) || st.st_uid != ContextOf(op.req())->uid ||
-      st.st_nlink != 1) {
-    return false;
-  }
   constexpr int kNotAgain = O_CREAT | O_EXCL | O_TRUNC;
   fd->Reset(::openat(in.get(), name,
                      (OpenFlags(flags) & ~kNotAgain) | O_NOFOLLOW | O_CLOEXEC));
@@ -137,7 +156,8 @@ void FsMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kRdev, rdev);
   op.Set(Field::kUmask, ContextOf(req)->umask);
-  MakeNode(op, dir, name, mode,
+  const mode_t type = (mode & S_IFMT) != 0 ? mode & S_IFMT : S_IFREG;
+  MakeNode(op, dir, name, type, mode,
            [&](int in, mode_t m) { return ::mknodat(in, name, m, rdev); });
 }
 
@@ -147,7 +167,7 @@ void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
   op.In(dir, name);
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kUmask, ContextOf(req)->umask);
-  MakeNode(op, dir, name, mode,
+  MakeNode(op, dir, name, S_IFDIR, mode,
            [&](int in, mode_t m) { return ::mkdirat(in, name, m); });
 }
 
@@ -157,7 +177,7 @@ void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
   Inode& dir = op.fs().InodeOf(parent);
   op.In(dir, name);
   op.Target(target);
-  MakeNode(op, dir, name, 0, [&](int in, mode_t /*unused*/) {
+  MakeNode(op, dir, name, S_IFLNK, 0, [&](int in, mode_t /*unused*/) {
     return ::symlinkat(target, in, name);
   });
 }
@@ -189,7 +209,13 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   };
   const std::array touched = {TouchedName{dir_fd.get()},
                               TouchedName{fd.get(), ""}};
-  int error = op.Once([&] { return WithCallersRights(op, touched, link); });
+  const auto is_it = [&](const struct stat& st) {
+    return st.st_ino == inode.number();
+  };
+  int error = op.Once(
+      survive::Change::kMakes,
+      [&] { return NumberOf(op, dir, new_name, is_it); },
+      [&] { return WithCallersRights(op, touched, link); });
   struct stat st;
   if (error == 0 && ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
     error = errno;
@@ -212,7 +238,9 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   OpScope op(req, Op::create_);
   Inode& dir = op.fs().InodeOf(parent);
   MakeOpened(op, dir, name, mode, fi, [&](UniqueFd* fd) {
-    if (survive::MayBeMade() && OpenMade(op, dir, name, fi->flags, fd)) {
+    const auto made = [&] { return NumberOfCreated(op, dir, name); };
+    if (survive::WasMade(survive::MayBeMade(), survive::Change::kMakes, made) &&
+        OpenMade(op, dir, name, fi->flags, fd)) {
       return 0;
     }
     survive::NoteCall();

@@ -142,6 +142,7 @@ ssize_t WriteOnce(int fd, const iovec& iov, off_t offset, int flags) {
   const int64_t result = survive::Once([&](bool again) -> int64_t {
     iovec left = iov;
     if (append && again) {
+      survive::NoteDoubt();
       const size_t there = Appended(fd, iov);
       left.iov_base = static_cast<char*>(iov.iov_base) + there;
       left.iov_len -= there;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/event/op_set.h"
 
 namespace tracefs {
 
@@ -63,19 +62,6 @@ bool OpScope::HandOver(std::function<void()> handler, bool told, IfFull if_full,
       return true;
   }
   return false;
-}
-
-// Nothing else can have changed the name meanwhile through this mount: the
-// kernel holds the directory until it has the answer.
-int OpScope::IfMadeBefore(int error) const {
-  fs_.area()->header().doubts.fetch_add(1);
-  const bool makes = IsAmong<38, Op::mknod_, Op::mkdir_, Op::symlink_,
-                             Op::link_, Op::setxattr_>(op_);
-  const bool removes = IsAmong<38, Op::unlink_, Op::rmdir_, Op::rename_>(op_);
-  const bool done = (makes && error == EEXIST) ||
-                    (removes && error == ENOENT) ||
-                    (op_ == Op::removexattr_ && error == ENODATA);
-  return done ? 0 : error;
 }
 
 std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {

@@ -175,13 +175,15 @@ class OpScope {
   }
 
   // Makes a change below by `call`, which returns an errno or 0, and which a
-  // later daemon must not make twice. What it then returns if it is made again:
-  // a change that was made already refuses itself.
-  template <typename Call>
-  int Once(Call&& call) {
+  // later daemon must not make twice. `look` says what is there that it makes
+  // another: which file has the name, say. Where that has changed since a dead
+  // daemon was about to call, this one does not. Nothing else can have changed
+  // it through this mount: the kernel holds directory or file until it has the
+  // answer.
+  template <typename Look, typename Call>
+  int Once(survive::Change change, Look&& look, Call&& call) {
     return static_cast<int>(survive::Once([&](bool again) -> int64_t {
-      const int error = call();
-      return again ? IfMadeBefore(error) : error;
+      return survive::WasMade(again, change, look) ? 0 : call();
     }));
   }
 
@@ -253,7 +255,6 @@ class OpScope {
   }
   void Record(uint32_t interest, const fuse_ctx& caller);
   void TellBefore();
-  int IfMadeBefore(int error) const;
   void Done(int64_t result, int error);
   std::string_view Keep(NameBuffer& buffer, std::string_view name);
 

@@ -56,10 +56,37 @@ class Named {
   struct stat st_;
 };
 
+// The file that had the name when a daemon before this one was about to take it
+// away for this request; 0: not known.
+uint64_t NumberBefore() {
+  return survive::MayBeMade() && survive::NotedBefore() > 1
+             ? survive::NotedBefore() - 1
+             : 0;
+}
+
+// That file, which the kernel knows still. `names`: how many more it had.
+void RecordTaken(OpScope& op, const Inode& dir, uint64_t number,
+                 nlink_t names) {
+  FileSystem& fs = op.fs();
+  op.Set(Field::kInode, number);
+  Inode* const file = fs.inodes().Acquire(dir.device(), number);
+  if (file == nullptr) return;
+  struct stat st;
+  if (::fstatat(fs.FdOf(*file).get(), "", &st, AT_EMPTY_PATH) == 0) {
+    st.st_nlink += names;
+    op.Attributes(st);
+  }
+  fs.inodes().Release(file, 1);
+}
+
 // The file behind an operand of a traced operation. Its inode number cannot be
-// had once the name is gone.
-void RecordVictim(OpScope& op, Named& name) {
+// had once the name is gone. `names`: that the operation takes from it.
+void RecordVictim(OpScope& op, const Inode& dir, Named& name, nlink_t names) {
   if (!op.traced()) return;
+  const uint64_t before = NumberBefore();
+  if (before != 0 && before != name.Number()) {
+    return RecordTaken(op, dir, before, names);
+  }
   if (const struct stat* st = name.Attributes()) op.Attributes(*st);
 }
 
@@ -117,7 +144,7 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   op.ChangesNames(dir);
   Named file(fs, dir, name);
   HoldFiles(op, file, nullptr);
-  RecordVictim(op, file);
+  RecordVictim(op, dir, file, flags == 0 ? 1 : 2);
   op.Begin();
   Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
@@ -125,10 +152,13 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   KeepBefore keep(op);
   int error = flags == 0 ? keep.Name(dir_fd.get(), name) : 0;
   if (error == 0) {
-    error = op.Once([&] {
-      return WithCallersRights(
-          op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
-    });
+    error = op.Once(
+        survive::Change::kTakes, [&] { return file.Number(); },
+        [&] {
+          return WithCallersRights(op, touched, [&] {
+            return ::unlinkat(dir_fd.get(), name, flags);
+          });
+        });
   }
   keep.Settle(error == 0);
   if (error == 0) dir.NoteNameGone();
@@ -137,21 +167,6 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
     fs.inodes().Release(victim, 1);
   }
   op.ReplyError(error);
-}
-
-// One that leaves a file under the old name, too, where it was made looks as if
-// it was not, but for which file that is: the other one, or a whiteout.
-bool LeavesAName(unsigned flags) {
-  return (flags & (RENAME_EXCHANGE | RENAME_WHITEOUT)) != 0;
-}
-
-// Of such a one: false if it was made for this request before.
-bool IsFirstRename(Named& name) {
-  if (survive::MayBeMade() && survive::NotedBefore() != 0) {
-    return survive::NotedBefore() == name.Number();
-  }
-  survive::NoteBefore(name.Number());
-  return true;
 }
 
 // After a successful rename: the file found under `name` has that name, and no
@@ -191,7 +206,7 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   // The file with the other name is replaced, or also changes its name.
   Named other(fs, new_dir, new_name);
   HoldFiles(op, moved, &other);
-  RecordVictim(op, moved);
+  RecordVictim(op, dir, moved, 0);
   op.Begin();
   Inode* const replaced = flags == 0 ? Victim(fs, other) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
@@ -210,11 +225,10 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
     error = keep.Name(new_dir_fd.get(), new_name, moved.Number());
   }
   if (error == 0) {
-    error = op.Once([&] {
-      return LeavesAName(flags) && !IsFirstRename(moved)
-                 ? 0
-                 : WithCallersRights(op, touched, change);
-    });
+    // The old name may lead to a file still: to the other one, or a whiteout.
+    error = op.Once(
+        survive::Change::kTakes, [&] { return moved.Number(); },
+        [&] { return WithCallersRights(op, touched, change); });
   }
   keep.Settle(error == 0);
   if (error == 0) {

@@ -37,16 +37,23 @@ SetGid WithSetGid(int fd, std::string_view name) {
              : SetGid::kIsNotKept;
 }
 
-// Changes the attribute `name` by `change`, as the caller. 0 or an errno.
-template <typename Change>
-int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
-                Change&& change) {
+// Changes the attribute `name` by `call`, as the caller. 0 or an errno.
+// `alters_names`: it is there either before or after that.
+template <typename Call>
+int AsItsCaller(OpScope& op, Inode& inode, const char* name,
+                survive::Change change, bool alters_names, Call&& call) {
   const Xattrs xattrs = XattrsOf(op, inode);
-  return op.Once([&] {
-    return WithCallersRights(
-        op, inode, [&] { return change(xattrs); },
-        WithSetGid(xattrs.fd(), name));
-  });
+  return op.Once(
+      change,
+      [&] {
+        return alters_names && xattrs.Get(name, nullptr, 0) >= 0 ? uint64_t{1}
+                                                                 : 0;
+      },
+      [&] {
+        return WithCallersRights(
+            op, inode, [&] { return call(xattrs); },
+            WithSetGid(xattrs.fd(), name));
+      });
 }
 
 // The names in a list, without those that the kernel shows only to the
@@ -87,9 +94,10 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
   op.Data(AsBytes(std::string_view(value, size)));
   op.Begin();
   op.ChangesFile(inode.number());
-  op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
-    return xattrs.Set(name, value, size, flags);
-  }));
+  op.ReplyError(AsItsCaller(op, inode, name, survive::Change::kMakes,
+                            flags == XATTR_CREATE, [&](const Xattrs& xattrs) {
+                              return xattrs.Set(name, value, size, flags);
+                            }));
 }
 
 void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
@@ -137,9 +145,9 @@ void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   op.XattrName(name);
   op.Begin();
   op.ChangesFile(inode.number());
-  int error = AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
-    return xattrs.Remove(name);
-  });
+  int error = AsItsCaller(
+      op, inode, name, survive::Change::kTakes, /*alters_names=*/true,
+      [&](const Xattrs& xattrs) { return xattrs.Remove(name); });
   if (error == EPERM && std::string_view(name) == "security.capability") {
     error = ClearPrivileges(op, inode);
   }

@@ -34,7 +34,7 @@ namespace {
 // To be changed with the meaning of anything that one program leaves to
 // another: records and texts in the area, what is said here, what is asked of
 // helper processes. Sizes are seen without it.
-constexpr std::string_view kStateVersion = "tracefs-state-1";
+constexpr std::string_view kStateVersion = "tracefs-state-2";
 
 // What is under way is done again by the next daemon where it takes longer.
 constexpr auto kMostToDrain = std::chrono::milliseconds(100);

@@ -70,6 +70,7 @@ void CopyResult(const Outcome& from, Outcome* to) {
   to->done.store(from.done.load());
   to->result.store(from.result.load());
   to->before.store(from.before.load());
+  to->handle.store(from.handle.load());
   to->crashes.store(from.crashes.load());
   to->recorded.store(from.recorded.load());
 }
@@ -454,6 +455,7 @@ void Area::Begin(uint64_t unique) {
   now.done.store(0, std::memory_order_relaxed);
   now.result.store(0, std::memory_order_relaxed);
   now.before.store(0, std::memory_order_relaxed);
+  now.handle.store(0, std::memory_order_relaxed);
   now.crashes.store(0, std::memory_order_relaxed);
   now.recorded.store(0, std::memory_order_relaxed);
   if ((unique & kSentAgain) != 0) {

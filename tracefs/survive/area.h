@@ -95,8 +95,11 @@ struct Outcome {
   // are done, with this result; if `called` is larger, one more may be.
   std::atomic<uint32_t> called;
   std::atomic<uint32_t> done;
-  std::atomic<int64_t> result;    // of the last step done: below 0: an errno
-  std::atomic<uint64_t> before;   // what it was before, by operation
+  std::atomic<int64_t> result;  // of the last step done: below 0: an errno
+  // What it was before the step that `called` names, by operation (WasMade); 0:
+  // not noted, and the call was not made.
+  std::atomic<uint64_t> before;
+  std::atomic<uint64_t> handle;   // the number of the one that it opens, or 0
   std::atomic<uint32_t> crashes;  // of daemons that were serving it
   // Its event is in a block: kRecorded, and the one before it ran: kForetold.
   std::atomic<uint32_t> recorded;
@@ -194,7 +197,7 @@ enum class Tracing : uint32_t {
 };
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3476727573667274;  // "trfsurv4"
+  static constexpr uint64_t kMagic = 0x3576727573667274;  // "trfsurv5"
   uint64_t magic;
   std::atomic<uint64_t> next_node;
   std::atomic<uint64_t> next_handle;
@@ -204,7 +207,12 @@ struct Header {
   std::atomic<uint32_t> successions;
   std::atomic<uint32_t> crashes;  // deaths that no SIGKILL was the reason of
   std::atomic<uint32_t> served;   // the newest daemon has begun to serve
-  std::atomic<uint32_t> ended;    // the daemon ends in order
+  std::atomic<uint32_t> told;     // whoever waits for the mount: it is there
+  // The mount ends: a daemon that is killed meanwhile is followed by one that
+  // goes on with that, until the traces have their end.
+  std::atomic<uint32_t> ended;
+  static constexpr uint32_t kEnding = 2;
+  static constexpr uint32_t kEnded = 1;
   std::atomic<uint32_t> doubts;   // requests whose outcome was inferred
   std::atomic<uint32_t> refused;  // requests that daemons crashed at
   std::atomic<Tracing> tracing;
@@ -229,6 +237,8 @@ struct Header {
   std::atomic<int32_t> daemon;
   // The sockets of helper processes, in the order in which these were made.
   std::array<std::atomic<int32_t>, 256> helpers;
+  // The signal that has told the mount to end, or 0.
+  std::atomic<int32_t> told_to_end;
   std::atomic<uint64_t> died_ns;         // when the last one was found dead
   std::atomic<uint64_t> longest_gap_ns;  // from a death until served again
   std::atomic<uint32_t> init_size;       // of what follows; 0: not yet
@@ -429,6 +439,7 @@ int64_t Once(Call&& call) {
   if (number < done) return 0;
   if (number == done) return now.result.load(std::memory_order_relaxed);
   const bool again = now.called.load(std::memory_order_relaxed) >= number;
+  if (!again) now.before.store(0, std::memory_order_relaxed);
   now.called.store(number, std::memory_order_release);
   const int64_t result = call(again);
   now.result.store(result, std::memory_order_relaxed);
@@ -461,6 +472,32 @@ inline void NoteBefore(uint64_t value) {
 inline uint64_t NotedBefore() {
   const WorkSlot* const slot = Area::OfThread();
   return slot == nullptr ? 0 : slot->now.before.load();
+}
+
+// What comes of this thread's request is inferred.
+inline void NoteDoubt() {
+  if (Area* const area = Area::OfProcess()) area->header().doubts.fetch_add(1);
+}
+
+// What a call does to what it is about.
+enum class Change : uint8_t { kMakes, kTakes };
+
+// For the call of Once: whether a dead daemon has made it. `look` says what is
+// there now, of which the call makes something or something else: a number, or
+// 0. It is not asked where nothing survives.
+template <typename Look>
+bool WasMade(bool again, Change change, Look&& look) {
+  if (Area::OfThread() == nullptr) [[likely]]
+    return false;
+  const uint64_t noted = NotedBefore();
+  const uint64_t now = look();
+  if (!again || noted == 0) {
+    NoteBefore(now + 1);
+    return false;
+  }
+  NoteDoubt();
+  const uint64_t was = noted - 1;
+  return now != was && (change == Change::kMakes ? now : was) != 0;
 }
 
 // Whether this thread's request may have been made by a dead daemon.

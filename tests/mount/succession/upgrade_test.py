@@ -30,7 +30,7 @@ from succession_cases import Succession  # noqa: E402
 from tracefs_harness import (HANG_S, PATIENCE_S, Skip, Suite,  # noqa: E402
                              expect, expect_equal, wait_until)
 
-STATE = b"tracefs-state-1"
+STATE = b"tracefs-state-2"
 # Runs the real one; on trial as it is.
 WRAPPER = r"""
 #include <string.h>

@@ -107,6 +107,82 @@ TEST_F(AreaTest, ACallWithoutAResultIsMadeAgain) {
   });
 }
 
+// What was there before a call, what is there now, and whether a call that
+// nobody knows the result of was made.
+TEST_F(AreaTest, ACallWasMadeIfWhatItChangesHasChanged) {
+  constexpr struct {
+    Change change;
+    uint64_t before, now;
+    bool made;
+  } kCases[] = {{Change::kMakes, 0, 0, false},
+                {Change::kMakes, 0, 5, true},
+                // It was refused: the name was there.
+                {Change::kMakes, 5, 5, false},
+                // Somebody else has removed that.
+                {Change::kMakes, 5, 0, false},
+                {Change::kMakes, 5, 6, true},
+                {Change::kTakes, 5, 5, false},
+                {Change::kTakes, 5, 0, true},
+                // There was nothing to take; somebody else has made it.
+                {Change::kTakes, 0, 0, false},
+                {Change::kTakes, 0, 5, false},
+                // Another one has the name by now, and stays.
+                {Change::kTakes, 5, 6, true}};
+  uint32_t doubts = 0;
+  for (const auto& one : kCases) {
+    Live([&] {
+      area_->Begin(7);
+      Once([&](bool again) -> int64_t {
+        if (WasMade(again, one.change, [&] { return one.before; })) ::_exit(1);
+        ::kill(::getpid(), SIGKILL);
+        return 0;
+      });
+    });
+    EXPECT_EQ(area_->header().doubts.load(), doubts);
+    area_->Remember(Dead().now);
+    Dead().used.store(0);
+    Live([&] {
+      area_->Begin(7 | kSentAgain);
+      bool made = false;
+      Once([&](bool again) -> int64_t {
+        made = WasMade(again, one.change, [&] { return one.now; });
+        return 0;
+      });
+      if (made != one.made) ::_exit(2);
+    });
+    EXPECT_EQ(area_->header().doubts.load(), ++doubts)
+        << one.before << ' ' << one.now;
+    Dead().used.store(0);
+  }
+}
+
+TEST_F(AreaTest, ACallThatNothingWasNotedOfWasNotMade) {
+  Live([&] {
+    area_->Begin(7);
+    Once([&](bool) -> int64_t { return 0; });
+    // The second step, which knows nothing of the first.
+    Once([&](bool again) -> int64_t {
+      if (again || NotedBefore() != 0) ::_exit(1);
+      ::kill(::getpid(), SIGKILL);
+      return 0;
+    });
+  });
+  area_->Remember(Dead().now);
+  Dead().used.store(0);
+  Live([&] {
+    area_->Begin(7 | kSentAgain);
+    if (CallOnce(1).calls != 0) ::_exit(2);
+    Once([&](bool again) -> int64_t {
+      if (!again ||
+          WasMade(again, Change::kMakes, [] { return uint64_t{5}; })) {
+        ::_exit(3);
+      }
+      return 0;
+    });
+  });
+  EXPECT_EQ(area_->header().doubts.load(), 0u);
+}
+
 TEST_F(AreaTest, AnotherRequestKnowsNothingOfThat) {
   Live([&] {
     area_->Begin(7);
