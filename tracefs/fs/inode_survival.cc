@@ -112,6 +112,20 @@ Inode* InodeTable::RestoreOne(uint32_t number) {
   return inode;
 }
 
+// Of a file with several names the one that its descriptor stands for may be
+// gone; but a name may end like the mark.
+std::string_view InodeTable::WithoutMark(std::string_view name, Inode& parent,
+                                         const Inode& inode) {
+  struct stat st;
+  if (!name.ends_with(kGoneMark) ||
+      (::fstatat(Open(parent).get(), std::string(name).c_str(), &st,
+                 AT_SYMLINK_NOFOLLOW) == 0 &&
+       st.st_ino == inode.number_ && st.st_dev == inode.device_)) {
+    return name;
+  }
+  return name.substr(0, name.size() - kGoneMark.size());
+}
+
 void InodeTable::RestoreNames(const std::vector<Inode*>& inodes) {
   Inode* const root = Find(1);
   std::string top = PathBelow(root->fd_.load());
@@ -130,7 +144,11 @@ void InodeTable::RestoreNames(const std::vector<Inode*>& inodes) {
     if (slash == std::string::npos) continue;
     const auto parent = directories.find(path.substr(0, slash));
     if (parent == directories.end() || parent->second == inode) continue;
-    Named(inode, parent->second, std::string_view(path).substr(slash + 1));
+    const std::string_view name = WithoutMark(
+        std::string_view(path).substr(slash + 1), *parent->second, *inode);
+    // So the kernel calls one that was made without a name (O_TMPFILE).
+    if (name == "#" + std::to_string(inode->number_)) continue;
+    Named(inode, parent->second, name);
   }
 }
 

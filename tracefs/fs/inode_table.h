@@ -407,6 +407,8 @@ class InodeTable {
   void Unrecord(Inode& inode);
   Inode* RestoreOne(uint32_t record);
   void RestoreNames(const std::vector<Inode*>& inodes);
+  std::string_view WithoutMark(std::string_view name, Inode& parent,
+                               const Inode& inode);
 
   const BackingFiles& backing_;
   UniqueFd mount_;

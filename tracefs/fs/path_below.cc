@@ -18,11 +18,10 @@ std::string PathBelow(int fd) {
                    target.data(), target.size());
   if (n <= 0 || n == static_cast<ssize_t>(target.size())) return {};
   std::string path(target.data(), static_cast<size_t>(n));
-  constexpr std::string_view kDeleted = " (deleted)";
   struct stat st;
-  if (path.ends_with(kDeleted) && ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
+  if (path.ends_with(kGoneMark) && ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
       st.st_nlink == 0) {
-    path.resize(path.size() - kDeleted.size());
+    path.resize(path.size() - kGoneMark.size());
   }
   return path;
 }

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,11 +49,37 @@ std::string ReadLink(const std::string& path) {
   return text;
 }
 
-// The path of a link that the kernel marks where the file is gone.
+// Whether the file behind the link has that name, as far as the kernel knows
+// without asking: the file system may be one that waits for the task.
+bool HasName(const std::string& link, const std::string& name) {
+  struct statx file;
+  if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC,
+              STATX_INO | STATX_NLINK, &file) != 0 ||
+      file.stx_nlink == 0) {
+    return false;
+  }
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED;
+  const UniqueFd named(static_cast<int>(
+      ::syscall(SYS_openat2, AT_FDCWD, name.c_str(), &how, sizeof how)));
+  struct statx there;
+  return named &&
+         ::statx(named.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO,
+                 &there) == 0 &&
+         there.stx_ino == file.stx_ino &&
+         there.stx_dev_major == file.stx_dev_major &&
+         there.stx_dev_minor == file.stx_dev_minor;
+}
+
+// The path of a link that the kernel marks where the file is gone; but a name
+// may end like the mark.
 std::string ReadFileLink(const std::string& path) {
   constexpr std::string_view kGone = " (deleted)";
   std::string text = ReadLink(path);
-  if (text.ends_with(kGone)) text.resize(text.size() - kGone.size());
+  if (text.ends_with(kGone) && !HasName(path, text)) {
+    text.resize(text.size() - kGone.size());
+  }
   return text;
 }
 
