@@ -187,14 +187,13 @@ void FsReaddirplus(fuse_req_t req, fuse_ino_t /*ino*/, size_t size,
 
 void FsReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   OpScope op(req, Op::releasedir_);
-  std::unique_ptr<Handle> dir = op.fs().handles().Remove(DirOf(fi));
-  op.About(dir->inode);
-  op.Through(*dir);
+  DirHandle& dir = DirOf(fi);
+  op.About(dir.inode);
+  op.Through(dir);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
-  op.InferCaller(*dir);
+  op.InferCaller(dir);
   op.Begin();
-  op.ReplyError(0);
-  op.fs().Dismiss(std::move(dir));
+  op.EndAndRemove(dir);
 }
 
 void FsFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,

@@ -293,15 +293,20 @@ bool FileSystem::MayHandOver([[maybe_unused]] fuse_req_t req) const {
 void FileSystem::ReleaseAll() {
   // No lock that is still waited for will come.
   locks_.Clear();
-  while (std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
-    OpScope op(*this, handle->inode.is_dir() ? Op::releasedir_ : Op::release_);
-    op.About(handle->inode);
-    op.Through(*handle);
-    op.Set(Field::kFlags, static_cast<uint32_t>(handle->flags));
-    op.InferCaller(*handle);
-    ExtentsOfWrites extents(op, *handle);
+  while (Handle* const left = handles_.Any()) {
+    std::unique_ptr<Handle> handle;
+    OpScope op(*this, left->inode.is_dir() ? Op::releasedir_ : Op::release_);
+    op.About(left->inode);
+    op.Through(*left);
+    op.Set(Field::kFlags, static_cast<uint32_t>(left->flags));
+    op.InferCaller(*left);
+    ExtentsOfWrites extents(op, *left);
     extents.Settle(true);
-    op.EndWithoutReply();
+    // Recorded first: a later daemon ends the mount with what is still there.
+    op.End(0, 0, [&] {
+      handle = handles_.Remove(*left);
+      return 0;
+    });
     // Closing might hang, or a thread that does use it: the process ends soon.
     if (may_hang_below_) static_cast<void>(handle.release());
   }

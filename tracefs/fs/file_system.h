@@ -196,8 +196,16 @@ class FileSystem final : public EventResolver,
 
   const CachePolicy& policy() const { return policy_; }
 
+  // That of the handle which this thread's request opens: a dead daemon may
+  // have recorded it.
   uint64_t NextHandleId() {
-    return next_handle_id_->fetch_add(1, std::memory_order_relaxed);
+    survive::WorkSlot* const slot = survive::Area::OfThread();
+    const uint64_t known = slot == nullptr ? 0 : slot->now.handle.load();
+    if (known != 0) return known;
+    const uint64_t id =
+        next_handle_id_->fetch_add(1, std::memory_order_relaxed);
+    if (slot != nullptr) slot->now.handle.store(id);
+    return id;
   }
 
   // --- Succession (survival.cc).

@@ -13,8 +13,7 @@ Handle::~Handle() {
 }
 
 HandleTable::~HandleTable() {
-  while (RemoveAny() != nullptr) {
-  }
+  while (Handle* const handle = Any()) Remove(*handle);
 }
 
 Handle* HandleTable::Add(std::unique_ptr<Handle> owned) {
@@ -71,10 +70,10 @@ UniqueFd HandleTable::WriterOf(const Inode& inode) {
   return found;
 }
 
-std::unique_ptr<Handle> HandleTable::RemoveAny() {
+Handle* HandleTable::Any() {
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mu);
-    if (shard.first != nullptr) return Unlink(shard, *shard.first);
+    if (shard.first != nullptr) return shard.first;
   }
   return nullptr;
 }

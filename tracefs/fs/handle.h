@@ -158,8 +158,8 @@ class HandleTable {
   // Takes ownership until Remove.
   Handle* Add(std::unique_ptr<Handle> handle);
   std::unique_ptr<Handle> Remove(Handle& handle);
-  // Removes one of those left; null when there are none.
-  std::unique_ptr<Handle> RemoveAny();
+  // One of those left; null when there are none.
+  Handle* Any();
   // A copy of a descriptor of this file that writes at given offsets, if one is
   // open.
   UniqueFd WriterOf(const Inode& inode);

@@ -222,6 +222,15 @@ void OpScope::RememberCaller(Handle& handle) {
   handle.last_caller.Set(seen);
 }
 
+void OpScope::EndAndRemove(Handle& handle) {
+  std::unique_ptr<Handle> removed;
+  End(0, 0, [&] {
+    removed = fs_.handles().Remove(handle);
+    return fuse_reply_err(req_, 0);
+  });
+  fs_.Dismiss(std::move(removed));
+}
+
 void OpScope::Done(int64_t result, int error) {
   Event& event = recording_->event;
   event.SetResult(result, error);

@@ -207,9 +207,9 @@ class OpScope {
     }
     return EndHere(result, error, reply);
   }
-  void EndWithoutReply() {
-    End(0, 0, [] { return 0; });
-  }
+  // Of a RELEASE: the handle is there until it is recorded. If this daemon is
+  // killed before, the next one records it.
+  void EndAndRemove(Handle& handle);
   void ReplyError(int error) {
     // The backing file could not be opened again.
     if (error == EBADF) error = LostFdError();

@@ -67,15 +67,23 @@ int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi, int no_wait,
   if ((fi.flags & O_TRUNC) != 0) {
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(fi));
   }
-  return WithCallersRights(op, inode, [&] {
-    file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | no_wait));
+  // What was written since a daemon before this one has truncated it stays.
+  const bool truncated = survive::MayBeMade() && survive::NotedBefore() != 0;
+  const int flags = OpenFlags(fi.flags) & ~(truncated ? O_TRUNC : 0);
+  const int error = WithCallersRights(op, inode, [&] {
+    file->fd.Reset(fs.OpenAgain(inode, flags | no_wait));
     if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
       // chattr +a: may be opened only for appending.
-      file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | O_APPEND));
+      file->fd.Reset(fs.OpenAgain(inode, flags | O_APPEND));
       file->append_only = true;
     }
     return file->fd.get();
   });
+  if (error == 0 && (fi.flags & O_TRUNC) != 0) {
+    survive::NoteBefore(1);
+    survive::NoteCall();
+  }
+  return error;
 }
 
 // How the kernel is to do I/O on a file that was opened to be written. 0 or an
@@ -207,22 +215,21 @@ void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   OpScope op(req, Op::release_);
   FileSystem& fs = op.fs();
-  std::unique_ptr<Handle> handle = fs.handles().Remove(HandleOf(fi));
-  op.About(handle->inode);
-  op.Through(*handle);
+  Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
-  op.InferCaller(*handle);
+  op.InferCaller(handle);
   op.Begin();
-  ExtentsOfWrites extents(op, *handle);
+  ExtentsOfWrites extents(op, handle);
   if (fs.options().forward_locks) {
     if (fi->flock_release != 0) {
       fs.locks().FlockRelease(ino, fi->lock_owner);
     }
-    fs.locks().ReleaseHandle(ino, handle->id);
+    fs.locks().ReleaseHandle(ino, handle.id);
   }
   extents.Settle(true);
-  op.ReplyError(0);
-  fs.Dismiss(std::move(handle));
+  op.EndAndRemove(handle);
 }
 
 void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,
