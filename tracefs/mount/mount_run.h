@@ -111,7 +111,11 @@ class MountRun {
           return fs_->side_pool().HasOneSince(std::chrono::seconds(1));
         });
     if (!begun.ok() && predecessors_ != 0) LeaveToKeeper(begun);
-    if (begun.ok() && predecessors_ == 0) begun = ready();
+    if (begun.ok() && !IsTold()) {
+      begun = ready();
+      // Whoever waited for it may have gone when another had told him.
+      if (predecessors_ != 0) begun = Status::Ok();
+    }
     if (!begun.ok()) return End(begun);  // its threads are at work
     TellBegin();
     return End(session_->Serve());
@@ -142,6 +146,10 @@ class MountRun {
   // Threads that requests need, or that look after what goes on.
   Status StartHelpers();
   void TellBegin();
+  // By a daemon before this one.
+  bool IsTold() const {
+    return area_ != nullptr && area_->header().told.load() != 0;
+  }
   Status End(const Status& served);
   // Threads hang below: does not return.
   [[noreturn]] void LeaveThem(const Status& ended);

@@ -240,6 +240,11 @@ Status RequestLoop::TakeOver() {
         EPROTO,
         "the daemon before has agreed on something else with the kernel");
   }
+  // Its daemon was killed while it ended the mount.
+  if (area_.header().ended.load() != 0) {
+    fuse_session_exit(session_);
+    return Status::Ok();
+  }
 
   OutHeader resend = {sizeof resend, kNotifyResend, 0};
   if (::write(device_, &resend, sizeof resend) != sizeof resend) {

@@ -165,17 +165,19 @@ Status MountRun::StartHelpers() {
 
 void MountRun::TellBegin() {
   begun_to_trace_->store(true);
-  if (predecessors_ != 0) return TellSuccession();
+  if (predecessors_ != 0) TellSuccession();
+  if (IsTold()) return;
   if (named_.last_word != nullptr) named_.last_word->Begin();
   Notify(NoticeId::kMounted, "serves " + options_.source + " (visibility " +
                                  VisibilityName(options_.visibility) + ", " +
                                  MountOptionsText(options_, transport_) + ")");
   service_.TellReady("traces " + options_.source + " at " +
                      session_->mount_point());
+  if (area_ != nullptr) area_->header().told.store(1);
 }
 
 Status MountRun::End(const Status& served) {
-  if (area_ != nullptr) area_->header().ended.store(1);
+  if (area_ != nullptr) area_->header().ended.store(survive::Header::kEnding);
   const ServiceManager::Patience patience(service_);
   if (steering_ != nullptr) steering_->Stop();
   queue_threads_->Stop();
@@ -191,6 +193,7 @@ Status MountRun::End(const Status& served) {
   if (feed_ != nullptr) feed_->TakeMessagesAtEnd();
   std::vector<TracerStats> last;
   const Status stopped = pipeline_.Stop(session_->end_reason(), &last);
+  if (area_ != nullptr) area_->header().ended.store(survive::Header::kEnded);
   const Status ended = served.ok() ? stopped : served;
   commands_->TellEnd(EndLine(session_->end_reason(), ended, last));
   const std::string losses_at_end = TellEnd(session_->end_reason(), last);

@@ -273,6 +273,7 @@ void Session::WatchSignals(const std::function<void()>& on_usr2,
       on_hang_up_();
     } else if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
+      if (told_to_end_ != nullptr) told_to_end_->store(got);
       UnmountAnyway();
     } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN) {
       --seconds_left;

@@ -63,6 +63,7 @@ class Session {
   void Survive(FileSystem& fs, bool takes_over, RequestLoop::Refused refused) {
     loop_ = std::make_unique<RequestLoop>(session_, fs, readers_,
                                           std::move(refused));
+    told_to_end_ = &fs.area()->header().told_to_end;
     takes_over_ = takes_over;
   }
 
@@ -125,7 +126,9 @@ class Session {
 
   // Why it ended: "unmount" or "signal".
   const char* end_reason() const {
-    return signalled_.load() ? "signal" : "unmount";
+    return signalled_.load() || (told_to_end_ != nullptr && *told_to_end_ != 0)
+               ? "signal"
+               : "unmount";
   }
 
  private:
@@ -148,6 +151,9 @@ class Session {
   bool replaces_ = false;
   std::unique_ptr<RequestLoop> loop_;  // null: libfuse's
   bool takes_over_ = false;
+  // By which signal, where a later daemon must know; null: with this one it is
+  // over.
+  std::atomic<int32_t>* told_to_end_ = nullptr;
   int readers_ = 1;
   std::function<void()> on_hang_up_;
   std::function<void()> on_each_second_;

@@ -192,7 +192,6 @@ class Keeper {
   std::array<char, 16> name_{};
   Crashes crashes_;
   uint32_t in_vain_ = 0;
-  int told_to_end_ = 0;  // a daemon was, by this signal
   pid_t spare_ = -1;
   // The daemon: of this process or, -1, of the keeper before it.
   pid_t child_ = -1;
@@ -222,14 +221,16 @@ Result<uint32_t> Keeper::Run() {
         EndWith(3);
       }
       // The one before was killed before it had done as it was told.
-      if (told_to_end_ != 0) ::kill(child_, told_to_end_);
+      if (const int signal = header_.told_to_end.load(); signal != 0) {
+        ::kill(child_, signal);
+      }
     }
     ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
     const End end = AwaitEnd();
     CloseIn(header_.daemon);
     child_ = -1;
     hand_over_.Forget();
-    if (header_.ended.load() != 0 || (number == 0 && end.exited)) {
+    if (header_.ended.load() == Header::kEnded || (number == 0 && end.exited)) {
       EndWith(end.exited ? end.status : 3);
     }
     header_.died_ns.store(MonotonicNs());
@@ -315,7 +316,7 @@ UniqueFd Keeper::DaemonOf(pid_t keepers_spare) const {
 }
 
 void Keeper::PassOn(int signal) {
-  if (signal == SIGTERM || signal == SIGINT) told_to_end_ = signal;
+  if (signal == SIGTERM || signal == SIGINT) header_.told_to_end.store(signal);
   if (child_ > 0) {
     ::kill(child_, signal);
     return;
@@ -357,7 +358,8 @@ void Keeper::MakeSpare() {
       hand_over_.Refuse("the process that was to take over has ended");
     }
     // It ended before there was a mount, or in order.
-    if (header_.init_size.load() == 0 || header_.ended.load() != 0) {
+    if (header_.init_size.load() == 0 ||
+        header_.ended.load() == Header::kEnded) {
       EndWith(3);
     }
     // Nothing is opened here: a daemon that has just begun closes what it does
@@ -422,7 +424,9 @@ End Keeper::AwaitEnd() {
 
 // The end of a daemon that was no child of ours, as it noted it in the area.
 End Keeper::EndOfOther() const {
-  if (header_.ended.load() != 0) return {.exited = true, .status = 0};
+  if (header_.ended.load() == Header::kEnded) {
+    return {.exited = true, .status = 0};
+  }
   if (header_.gave_up.load() != 0) return {.exited = true, .status = 3};
   return {.by = header_.faulted.load() != 0 ? SIGSEGV : SIGKILL};
 }

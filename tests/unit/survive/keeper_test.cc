@@ -233,6 +233,62 @@ TEST_F(KeeperTest, WhatTellsADyingDaemonToEndReachesTheNext) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// The keeper, too, is killed before the daemon has done as it was told.
+TEST_F(KeeperTest, WhatTellsTheMountToEndIsKnownToTheSpare) {
+  sigset_t wanted, before;
+  ::sigemptyset(&wanted);
+  ::sigaddset(&wanted, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
+  Keep([&](uint32_t number) {
+    Serve();
+    if (number == 0) {
+      sigset_t pending;
+      ::sigemptyset(&pending);
+      while (::sigismember(&pending, SIGTERM) == 0) ::sigpending(&pending);
+      told_->number.store(1);
+      Stay();
+    }
+    const timespec patience = {20, 0};
+    const int got = ::sigtimedwait(&wanted, nullptr, &patience);
+    told_->number.store(static_cast<uint32_t>(got));
+    End(0);
+  });
+  Await([&] { return told_->daemons == 1; });
+  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  ::kill(keeper_, SIGTERM);
+  Await([&] { return told_->number == 1; });
+  ::kill(keeper_, SIGKILL);
+  Status();
+  Await([&] { return area_->header().keepers == 1; });
+  ::kill(told_->daemon, SIGKILL);
+  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  EXPECT_EQ(told_->number, static_cast<uint32_t>(SIGTERM));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_F(KeeperTest, ADaemonKilledWhileTheMountEndsIsFollowedUntilItHas) {
+  for (const bool keeper_too : {false, true}) {
+    TearDown();
+    SetUp();
+    Keep([&](uint32_t number) {
+      Serve();
+      area_->header().ended.store(Header::kEnding);
+      while (keeper_too && number == 0 && area_->header().keepers == 0) {
+        std::this_thread::sleep_for(kMoment);
+      }
+      if (number == 2) area_->header().ended.store(Header::kEnded);
+      ::kill(::getpid(), SIGKILL);
+    });
+    if (keeper_too) {
+      Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+      ::kill(keeper_, SIGKILL);
+    }
+    Status();
+    Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+    EXPECT_EQ(told_->daemons, 3U) << keeper_too;
+  }
+}
+
 TEST_F(KeeperTest, SignalsReachADaemonThatIsNoChild) {
   Keep([&](uint32_t) {
     Serve();
