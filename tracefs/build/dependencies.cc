@@ -7,6 +7,7 @@
 
 #include "tracefs/base/absolute_path.h"
 #include "tracefs/base/text.h"
+#include "tracefs/build/compilation.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs::build {
@@ -126,13 +127,19 @@ DependencyFinder::DependencyFinder(const BuildGraph& graph,
 }
 
 // What the parent ran when it forked: it may have run something else before.
-bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
-                                  ProcessId process) const {
+const Image& DependencyFinder::ParentImage(ProcessId process) const {
   const GraphProcess& child = graph_.processes()[process];
   const GraphProcess& parent = graph_.processes()[child.parent];
   const size_t index =
       std::min<size_t>(child.parent_index, parent.executions.size() - 1);
-  const Image& image = *graph_.executions()[parent.executions[index]].image;
+  return *graph_.executions()[parent.executions[index]].image;
+}
+
+bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
+                                  ProcessId process) const {
+  const GraphProcess& parent =
+      graph_.processes()[graph_.processes()[process].parent];
+  const Image& image = ParentImage(process);
   const std::string binary(image.Binary());
   if (!binary.empty() && MatchesAny(patterns, binary)) return true;
   if (!image.argv.empty() && MatchesAny(patterns, image.argv[0])) return true;
@@ -153,8 +160,10 @@ bool DependencyFinder::IsJob(ProcessId process) const {
   const ProcessId parent = ParentInRun(process);
   if (parent == kNobody) return true;
   if (ParentRuns(options_.job_makers, process)) return true;
-  // The whole run is no job. Without records its top may not be in the trace.
-  return ParentInRun(parent) == kNobody && graph_.has_process_records();
+  // The whole run is no job, unless it is one compilation. Without records its
+  // top may not be in the trace.
+  return ParentInRun(parent) == kNobody && graph_.has_process_records() &&
+         !IsDriver(options_.programs, Launched(ParentImage(process)));
 }
 
 ProcessId DependencyFinder::JobOf(ProcessId process) const {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tracefs/build/build_config.h"
 #include "tracefs/build/build_graph.h"
 
 namespace tracefs::build {
@@ -49,6 +50,7 @@ struct DependencyOptions {
   std::vector<std::string> job_makers = {"*make", "*/ninja", "ninja", "*/samu",
                                          "*/ctest"};
   std::vector<ModuleRule> rules;
+  BuildConfig programs;  // which are drivers of compilers
 };
 
 // Shared by all writers that count as one group of many: a list of a million
@@ -115,6 +117,7 @@ class DependencyFinder {
   Chosen ChooseFor(PathId target) const;
   bool IsExcludedFile(const Chosen& chosen, PathId path) const;
   bool IsExcluded(const Chosen& chosen, ProcessId process) const;
+  const Image& ParentImage(ProcessId process) const;
   bool ParentRuns(const std::vector<std::string>& patterns,
                   ProcessId process) const;
   ProcessId ParentInRun(ProcessId process) const;

@@ -153,6 +153,17 @@ class Jobs(Answers):
                                 folder)
         expect_equal(differences, [], "what is not declared")
 
+    # --- A compiler alone
+
+    def compiler_alone(self):
+        """Nothing that was traced begins it: it is one job, not one of each of
+        its programs."""
+        folder = self.files("alone", {"a.c": '#include "a.h"\n',
+                                      "a.h": "int a;\n"})
+        trace = self.run("alone", folder, "exec gcc -c a.c -o a.o")
+        expect_equal(self.found(trace, folder, os.path.join(folder, "a.o")),
+                     {"a.c", "a.h"}, "a.o")
+
     # --- Words in files
 
     def responses(self):
@@ -253,7 +264,8 @@ def main():
         if not jobs:
             jobs.append(Jobs(suite))
         return getattr(jobs[0], name)()
-    for name in ("substitution", "make_in_make", "responses", "launchers"):
+    for name in ("substitution", "make_in_make", "compiler_alone", "responses",
+                 "launchers"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
 

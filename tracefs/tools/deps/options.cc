@@ -166,6 +166,7 @@ Status ReadConfig(const CommandLine& given, build::BuildConfig* read,
     auto loaded = build::LoadBuildConfig(given.Text("config"));
     if (!loaded.ok()) return loaded.status().Prefixed("--config");
     config = *std::move(loaded);
+    options->programs = config;
     options->wrappers = config.rbm_wrapping_binaries;
     options->exclude_files = config.dependency_exclude_patterns;
   }
