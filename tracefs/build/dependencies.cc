@@ -382,7 +382,8 @@ Dependencies DependencyFinder::Of(PathId target) {
 void DependencyFinder::FillGroups() {
   if (std::exchange(groups_filled_, true)) return;
   for (ProcessId id = 0; id < graph_.processes().size(); ++id) {
-    bool writes = false;
+    // Into files, or to who reads from its pipes.
+    bool writes = !pipe_readers_[id].empty();
     for (const ExecutionId execution : graph_.processes()[id].executions) {
       for (const FileUse& use : graph_.UsesOf(execution))
         writes |= use.Writes();

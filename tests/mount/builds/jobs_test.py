@@ -121,6 +121,18 @@ class Jobs(Answers):
                                  os.path.join(folder, name))
                 expect_equal(got & set(inputs), want, f"{name}, {closure}")
 
+    def told_by_another(self):
+        """Who writes into a pipe has read nothing, but what it ran has: both
+        ways."""
+        folder = self.files("told", {"a": "a\n", "b": "b\n"})
+        trace = self.run("told", folder, "sh -c 'cat a > /dev/null; echo x' | "
+                         "cat > out; cat b > /dev/null")
+        out = os.path.join(folder, "out")
+        expect_equal(self.found(trace, folder, out), {"a"}, "made from")
+        for name, made in (("a", {"out"}), ("b", set())):
+            expect_equal(self.found(trace, folder, "--reverse",
+                                    os.path.join(folder, name)), made, name)
+
     # --- make in make
 
     def make_in_make(self):
@@ -264,7 +276,7 @@ def main():
         if not jobs:
             jobs.append(Jobs(suite))
         return getattr(jobs[0], name)()
-    for name in ("substitution", "make_in_make", "compiler_alone", "responses",
+    for name in ("substitution", "told_by_another", "make_in_make", "compiler_alone", "responses",
                  "launchers"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
