@@ -428,8 +428,10 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       }
       for (ProcessId at = process; at != kNobody;
            at = graph_.processes()[at].parent) {
+        // What a group itself wrote and reads again is no input of it.
         if (const auto members = members_left.find(at);
-            members != members_left.end()) {
+            members != members_left.end() &&
+            IsAmong(*ReadsOf({at, true}), path)) {
           for (const ProcessId member : members->second) take(member);
           // All of them are taken, or will never be.
           members_left.erase(members);

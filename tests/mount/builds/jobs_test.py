@@ -133,6 +133,19 @@ class Jobs(Answers):
             expect_equal(self.found(trace, folder, "--reverse",
                                     os.path.join(folder, name)), made, name)
 
+    def own_products(self):
+        """What a job makes and reads again is nothing it is made from."""
+        folder = self.files("own", {"a": "a\n"})
+        trace = self.run("own", folder, "sh -c 'cat a > mid; cat mid > end; "
+                         "echo x' | cat > log; :")
+        for name, made in (("a", {"mid", "end", "log"}), ("mid", {"end"})):
+            path = os.path.join(folder, name)
+            expect_equal(self.found(trace, folder, "--reverse", path), made,
+                         name)
+        for name in ("mid", "end", "log"):
+            got = self.found(trace, folder, os.path.join(folder, name))
+            expect_equal("mid" in got, name == "end", name)
+
     # --- make in make
 
     def make_in_make(self):
@@ -276,7 +289,8 @@ def main():
         if not jobs:
             jobs.append(Jobs(suite))
         return getattr(jobs[0], name)()
-    for name in ("substitution", "told_by_another", "make_in_make", "compiler_alone", "responses",
+    for name in ("substitution", "told_by_another", "own_products",
+                 "make_in_make", "compiler_alone", "responses",
                  "launchers"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
