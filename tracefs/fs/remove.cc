@@ -74,7 +74,16 @@ void RecordTaken(OpScope& op, const Inode& dir, uint64_t number,
   struct stat st;
   if (::fstatat(fs.FdOf(*file).get(), "", &st, AT_EMPTY_PATH) == 0) {
     st.st_nlink += names;
-    op.Attributes(st);
+    if (!S_ISDIR(st.st_mode) || names == 0) {
+      op.Attributes(st);
+    } else {
+      // One that was removed may have no size any more.
+      op.Set(Field::kType, S_IFDIR >> 12);
+      op.Set(Field::kMode, st.st_mode);
+      op.Set(Field::kNlink, st.st_nlink);
+      op.Set(Field::kFuid, st.st_uid);
+      op.Set(Field::kFgid, st.st_gid);
+    }
   }
   fs.inodes().Release(file, 1);
 }

@@ -331,6 +331,8 @@ class Table(Succession):
             if released and key in ("uid", "gid", "comm", "ppid", "inferred",
                                     "tid", "pid", "pgid", "sid"):
                 continue  # of one whose last use was before the death
+            if event["op"] == "rmdir" and key in ("fsize", "mtime"):
+                continue  # gone with the folder
             if key in ALWAYS_OTHER or "ino" in key:
                 value = "there"
             elif key == "fh":
