@@ -452,6 +452,17 @@ def check_options(room, command):
                f"words of --{row['name']}: {missing}")
 
 
+def check_words(name, text):
+    """Macros that alternate two fonts put their words together without blanks:
+    a sentence behind one of them becomes one word."""
+    for line in text.splitlines():
+        macro = re.match(r"\.(?:BR|RB|BI|IB|IR|RI) (.*)", line)
+        words = re.findall(r'"[^"]*"|\S+', macro[1]) if macro else []
+        glued = [a + b for a, b in zip(words, words[1:])
+                 if all(re.fullmatch("[A-Za-z]{2,}", word) for word in (a, b))]
+        expect(not glued, f"{name}: {line}: reads {' '.join(glued)}")
+
+
 def check_links(name, text):
     """Files that a document sends its reader to are there, but for those that
     it says to add."""
@@ -519,6 +530,10 @@ def main():
             case(f"{name}: links", check_links, name, text)
             for example in examples.of_markdown(name, text):
                 case(example.place, check_example, room, example)
+        for path in sorted(glob.glob(os.path.join(SOURCE, "docs/man/*"))):
+            name = os.path.relpath(path, SOURCE)
+            with open(path, encoding="utf-8") as page:
+                case(f"{name}: words", check_words, name, page.read())
         for command in COMMANDS:
             name = f"docs/man/tracefs-{command}.1"
             with open(os.path.join(SOURCE, name), encoding="utf-8") as page:
