@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -296,6 +297,23 @@ def check_compilers_behind_a_launcher(w):
     same(sorted((f, o) for e in entries if "d" in e
                 for f, o in zip(e["d"]["f"], e["d"]["o"], strict=True)),
          sorted(want))
+
+
+def check_where_compilers_write(w):
+    """As gcc and clang take it: with or without a blank, short or long."""
+    s = Script()
+    s.exec(1, "/bin/make")
+    for pid, output in enumerate(("-o o/a.o", "-oo/a.o", "--output o/a.o",
+                                  "--output=o/a.o", "-openmp", ""), 2):
+        s.fork(1, pid)
+        s.exec(pid, f"/usr/bin/gcc -c /a.c {output}".strip())
+        s.exit(pid)
+    s.exit(1)
+    made = json.loads(w.run("tracefs-deps", "--compile-commands", "--trace",
+                            w.trace(s)))
+    folder = made[0]["directory"].rstrip("/")
+    same([m["output"] for m in made],
+         [f"{folder}/{name}" for name in ["o/a.o"] * 4 + ["penmp", "a.o"]])
 
 
 def check_churn(w):
@@ -882,6 +900,44 @@ def check_diff_of_several_runs(w):
     row = fsync(",".join([run(1000, 3000), run(4000)]), without)
     same((row["mean_a_ns"], row.get("mean_b_ns"), row["verdict"]),
          (3000, None, "gone"))
+
+
+def check_diff_of_a_trace_with_a_comma_in_its_name(w):
+    s = Script()
+    s.op("read", 1, "r", "/f", ino=1, off=0, len=1, res=1, dur=MS)
+    plain = w.trace(s)
+    named = os.path.join(w.folder, "a, b.trace")
+    shutil.copy(plain, named)
+    for side in (named, f"{plain},{plain}"):
+        (table,) = json.loads(w.run("tracefs-report", "diff", side, plain,
+                                    "--format", "json"))["tables"]
+        same([(r["count_a"], r["count_b"]) for r in table["rows"]], [(1, 1)])
+    same("<html" in w.run("tracefs-report", "diff", named, plain, "--format",
+                          "html"), True)
+
+
+def check_plots_have_the_heights_of_shares(w):
+    """Four of five operations in the first second, one in the third."""
+    s = Script()
+    for i in range(5):
+        if i == 4:
+            s.wait(2000 * MS)
+        s.op("read", 1, "r", "/f", ino=1, off=0, len=1, res=1, dur=(i + 1) * MS)
+    for value, shares in (("share", (0.8, 0.2)), ("time_share", (10 / 15, 5 / 15)),
+                          ("count", (4, 1)), ("time", (10 * MS, 5 * MS)),
+                          ("max", (4 * MS, 5 * MS))):
+        (row,) = [json.loads(line) for line in w.run(
+            "tracefs-dump", "--plot", value, "--every", "1s", "--format", "jsonl",
+            w.trace(s), env={"LC_ALL": "C"}).splitlines()]
+        told = {k.removesuffix("_ns"): v for k, v in row.items()}
+        same(abs(told["max"] - max(shares)) < 1e-6, True, (value, row))
+        if "sum" in told:
+            same(abs(told["sum"] - sum(shares)) < 1e-6, True, (value, row))
+        same(told["plot"], "".join(
+            str(1 + int(7 * share / max(shares))) if share else " "
+            for share in (shares[0], 0, shares[1])), (value, row))
+    text = w.run("tracefs-dump", "--plot", "count", "--every", "1s", w.trace(s))
+    same("3 periods of 1.00 s" in text, True, text)
 
 
 def check_plots_keep_nothing_and_0_apart(w):

@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
+
 namespace tracefs::query {
 namespace {
 
@@ -96,13 +99,15 @@ Table HistogramTable(const HistogramRows& rows, Unit unit, HistogramCuts cuts) {
 
 Result<Table> PlotTable(const Table& periods, const std::string& value,
                         uint64_t every_ns, bool blocks) {
-  const auto at = periods.Find(value);
-  if (!at) return Status::Invalid("--plot: there is no value " + value);
-  const Unit unit = periods.columns[*at].unit;
-  const size_t keys = static_cast<size_t>(
-      std::ranges::count_if(periods.columns, [&](const TableColumn& column) {
-        return &column - periods.columns.data() < static_cast<ptrdiff_t>(*at);
-      }));
+  // Behind the period, which is a `time`, too, and the keys.
+  const auto found =
+      std::ranges::find(periods.columns.rbegin(), periods.columns.rend() - 1,
+                        value, &TableColumn::name);
+  if (found == periods.columns.rend() - 1) {
+    return Status::Invalid("--plot: there is no value " + value);
+  }
+  const size_t at = static_cast<size_t>(periods.columns.rend() - found) - 1;
+  const Unit unit = periods.columns[at].unit;
   uint64_t first = UINT64_MAX;
   uint64_t last = 0;
   for (const Row& row : periods.rows) {
@@ -117,9 +122,13 @@ Result<Table> PlotTable(const Table& periods, const std::string& value,
                            "be longer");
   }
   struct Line {
-    std::vector<uint64_t> values;
-    uint64_t sum = 0;
+    std::vector<double> heights;
+    Value most;
+    Value sum;
     Row key;
+  };
+  const auto height_of = [unit](const Value& cell) {
+    return unit == Unit::kShare ? cell.share : static_cast<double>(cell.number);
   };
   // Nothing is no 0, and no text without a letter.
   using Part = std::tuple<bool, uint64_t, std::string>;
@@ -127,41 +136,50 @@ Result<Table> PlotTable(const Table& periods, const std::string& value,
   for (const Row& row : periods.rows) {
     if (!row[0].present) continue;
     std::vector<Part> name;
-    for (size_t k = 1; k < keys; ++k) {
+    for (size_t k = 1; k < at; ++k) {
       name.emplace_back(row[k].present, row[k].number, row[k].text);
     }
     Line& line = lines[name];
-    if (line.values.empty()) {
-      line.values.resize(columns);
+    if (line.heights.empty()) {
+      line.heights.resize(columns);
       line.key.assign(row.begin() + 1,
-                      row.begin() + static_cast<ptrdiff_t>(keys));
+                      row.begin() + static_cast<ptrdiff_t>(at));
     }
-    line.values[(row[0].number - first) / every_ns] = row[*at].number;
-    line.sum += row[*at].number;
+    const Value& cell = row[at];
+    if (!cell.present) continue;
+    const double height = height_of(cell);
+    line.heights[(row[0].number - first) / every_ns] = height;
+    if (!line.most.present || height > height_of(line.most)) line.most = cell;
+    line.sum.present = true;
+    line.sum.number += cell.number;
+    line.sum.share += cell.share;
   }
   Table table;
   table.columns.assign(periods.columns.begin() + 1,
-                       periods.columns.begin() + static_cast<ptrdiff_t>(keys));
+                       periods.columns.begin() + static_cast<ptrdiff_t>(at));
   table.columns.push_back({"plot"});
   table.columns.push_back({"max", unit});
-  if (periods.columns[*at].adds) table.columns.push_back({"sum", unit, true});
+  if (periods.columns[at].adds) table.columns.push_back({"sum", unit, true});
   for (auto& [name, line] : lines) {
-    const uint64_t most = std::ranges::max(line.values);
+    const double most = std::ranges::max(line.heights);
     std::string plot;
-    for (const uint64_t v : line.values) {
-      const auto height = static_cast<size_t>(
-          v == 0 ? 0
-                 : 1 + static_cast<uint64_t>(static_cast<double>(v) * 7 /
-                                             static_cast<double>(most)));
-      plot += blocks ? kBlocks[height] : kDigits[height];
+    for (const double height : line.heights) {
+      const auto step =
+          static_cast<size_t>(height <= 0 ? 0 : 1 + 7 * height / most);
+      plot += blocks ? kBlocks[step] : kDigits[step];
     }
     Row row = std::move(line.key);
     row.push_back(Value::Text(plot));
-    row.push_back(Value::Number(most));
-    if (periods.columns[*at].adds) row.push_back(Value::Number(line.sum));
+    row.push_back(line.most);
+    if (periods.columns[at].adds) row.push_back(line.sum);
     table.rows.push_back(std::move(row));
   }
-  table.notes.push_back(std::to_string(columns) + " periods");
+  std::string length = DurationText(every_ns);
+  if (!blocks && length.ends_with("\u00b5s")) {
+    length.replace(length.size() - 3, 3, "us");
+  }
+  table.notes.push_back(CountText(columns, "period", "periods") + " of " +
+                        length);
   return table;
 }
 

@@ -101,6 +101,11 @@ Status ReadPlot(const CommandLine& given, QueryOptions* result) {
   if (values->size() != 1) {
     return Status::Invalid("--plot takes one value, as count or bytes");
   }
+  if (query::ColumnOf(values->front()).unit == query::Unit::kTime) {
+    return Status::Invalid(
+        "--plot: " + query::ColumnOf(values->front()).name +
+        " is a moment, which has no height; count, bytes or p99 have one");
+  }
   result->plot = query::ColumnOf(values->front()).name;
   result->group.values = *std::move(values);
   return {};
