@@ -11,17 +11,44 @@ namespace tracefs::build {
 namespace {
 
 // Options whose value is the next word.
-constexpr std::array<std::string_view, 37> kWithValue = {
-    "-o",         "-MF",      "-MT",          "-MQ",
-    "-MJ",        "-I",       "-D",           "-U",
-    "-include",   "-imacros", "-isystem",     "-iquote",
-    "-idirafter", "-iprefix", "-iwithprefix", "-isysroot",
-    "-x",         "-Xlinker", "-Xassembler",  "-Xpreprocessor",
-    "-Xclang",    "-arch",    "-target",      "--sysroot",
-    "-L",         "-l",       "-T",           "-u",
-    "-z",         "-e",       "-aux-info",    "-dumpbase",
-    "-dumpdir",   "--param",  "-mllvm",       "-dumpbase-ext",
-    "-imultiarch"};
+constexpr std::array<std::string_view, 38> kWithValue = {"-o",
+                                                         "--output",
+                                                         "-MF",
+                                                         "-MT",
+                                                         "-MQ",
+                                                         "-MJ",
+                                                         "-I",
+                                                         "-D",
+                                                         "-U",
+                                                         "-include",
+                                                         "-imacros",
+                                                         "-isystem",
+                                                         "-iquote",
+                                                         "-idirafter",
+                                                         "-iprefix",
+                                                         "-iwithprefix",
+                                                         "-isysroot",
+                                                         "-x",
+                                                         "-Xlinker",
+                                                         "-Xassembler",
+                                                         "-Xpreprocessor",
+                                                         "-Xclang",
+                                                         "-arch",
+                                                         "-target",
+                                                         "--sysroot",
+                                                         "-L",
+                                                         "-l",
+                                                         "-T",
+                                                         "-u",
+                                                         "-z",
+                                                         "-e",
+                                                         "-aux-info",
+                                                         "-dumpbase",
+                                                         "-dumpdir",
+                                                         "--param",
+                                                         "-mllvm",
+                                                         "-dumpbase-ext",
+                                                         "-imultiarch"};
 
 constexpr std::array<std::string_view, 5> kCSources = {".c", ".i", ".m", ".S",
                                                        ".s"};
@@ -109,7 +136,7 @@ class DriverReader {
   }
 
   void TakeOption(std::string_view option, const std::string& value) {
-    if (option == "-o") {
+    if (option == "-o" || option == "--output") {
       output_ = value;
     } else if (option == "-D") {
       made_.definitions.push_back(Define(value, true));
@@ -130,11 +157,12 @@ class DriverReader {
     for (const std::string_view joined :
          {"-D", "-U", "-I", "-o", "-x", "-isystem", "-iquote", "-idirafter"}) {
       if (word.starts_with(joined) && word.size() > joined.size()) {
-        // -openmp and the like are no -o.
-        if (joined == "-o" || (joined == "-I" && word == "-I-")) continue;
+        if (joined == "-I" && word == "-I-") continue;
         return TakeOption(joined, word.substr(joined.size()));
       }
     }
+    constexpr std::string_view kOutput = "--output=";
+    if (word.starts_with(kOutput)) output_ = word.substr(kOutput.size());
     if (word == "-c" || word == "-S") compile_only_ = true;
     if (word == "-S") assembly_ = true;
     if (word == "-E" || word == "-M" || word == "-MM" ||
