@@ -93,7 +93,7 @@ report::ComparedTable Converted(const query::Table& table, std::string name) {
 
 Status CheckSides(const ReportOptions& options) {
   for (const std::string& side : options.words) {
-    if (side.find(',') != side.npos) {
+    if (TracesOf(side).size() > 1) {
       return Status::Invalid(
           "--format html: diff draws one trace a side; of several, the other "
           "formats have the means");

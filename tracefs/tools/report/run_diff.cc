@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <utility>
 
+#include "tracefs/base/text_cursor.h"
 #include "tracefs/command/command_line.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/query/difference.h"
@@ -88,7 +90,13 @@ class Differ {
       }
     }
     for (size_t side = 0; side < 2; ++side) {
-      for (const std::string& trace : SplitAtCommas({options_.words[side]})) {
+      const std::vector<std::string> traces = TracesOf(options_.words[side]);
+      if (traces.empty()) {
+        return Status::Invalid(
+            std::string("diff: ") + (side == 0 ? "A" : "B") +
+            " names no trace: " + Quoted(options_.words[side]));
+      }
+      for (const std::string& trace : traces) {
         if (Status s = Read(trace, side); !s.ok()) return s;
       }
     }
@@ -323,6 +331,12 @@ class Differ {
 };
 
 }  // namespace
+
+std::vector<std::string> TracesOf(const std::string& side) {
+  std::error_code ignored;
+  if (std::filesystem::exists(side, ignored)) return {side};
+  return SplitAtCommas({side});
+}
 
 Result<query::Table> DiffTable(const ReportOptions& options,
                                const std::string& by, std::optional<size_t> top,

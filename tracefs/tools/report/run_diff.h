@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/query/table.h"
@@ -11,6 +12,10 @@
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {
+
+// Of one side, as it was given: one whose own name may have commas, or several
+// with commas between.
+std::vector<std::string> TracesOf(const std::string& side);
 
 int RunDiff(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err);
 
