@@ -119,18 +119,57 @@ def check_of_a_build(w):
     expect("/root" not in text, "nothing is known of it")
 
 
+def pasted(w, command):
+    """What a shell makes of it."""
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=w.folder, capture_output=True, check=False,
+        env={**os.environ, "LC_ALL": "C.UTF-8",
+             "PATH": f"{w.bin}:{os.environ['PATH']}"})
+    same(done.returncode, 0, f"{command}: {done.stderr}")
+    expect(done.stdout, command, "says nothing")
+    return done.stdout.decode()
+
+
 def check_commands_of_findings_answer(w):
     _, rows = w.verdict(SAMPLE)
     shutil.copy(SAMPLE, os.path.join(w.folder, "it's -one.trace"))
     _, odd = w.verdict("it's -one.trace")
     for row in rows + odd:
-        command = row["more"].split()[0]
-        done = subprocess.run(
-            ["sh", "-c", row["more"]], cwd=w.folder, capture_output=True,
-            check=False, env={**os.environ, "LC_ALL": "C.UTF-8",
-                              "PATH": f"{w.bin}:{os.environ['PATH']}"})
-        same(done.returncode, 0, f"{command}: {done.stderr}")
-        expect(done.stdout, row["more"], "says nothing")
+        pasted(w, row["more"])
+
+
+def check_commands_of_findings_are_about_the_same(w):
+    """What was asked about is asked about again: by filter, time and key, and of
+    all parts of a trace."""
+    _, rows = w.verdict(SAMPLE, "--filter", "cname = cc1 OR cname = gcc # all\n")
+    (failed,) = [row for row in rows if "probes" in row["more"]]
+    table = json.loads(pasted(w, failed["more"] + " --format json"))["tables"][0]
+    same(sum(row["count"] for row in table["rows"]), failed["count"])
+    s = Script()
+    more = {"ino": 1, "fh": 1, "res": 0}
+    for name in ("sh", "a b"):
+        s.op("setlk", 1, name, "/f", dur=7 * MS, **more)
+        s.wait(3_000_000_000)
+    trace = w.made(s, "locks.trace")
+    _, (row,) = w.verdict(trace, "--filter", "cname = 'a b' OR\n path = /no"
+                          .replace("'", '"'), "--from", "+1s", "--to", "100%")
+    expect("a b" in pasted(w, row["more"]), row["more"])
+    table = pasted(w, row["more"] + " --format csv").splitlines()
+    same((len(table), table[1].split(",")[:3]), (2, ["/f", "a b", "1"]))
+    w.run("tracefs-keygen", "secret", "a key")
+    _, (row,) = w.verdict(trace, "--key", "a key", "--utc")
+    expect("'--key=a key'" in row["more"] and "--utc" in row["more"], row)
+    pasted(w, row["more"])
+    page = json.loads(w.run("tracefs-report", "--format", "json", "--key",
+                            "a key", "--from=+1s", trace))["verdict"]
+    expect("--from=+1s" in page["findings"][0]["command"] and
+           "key" not in page["findings"][0]["command"], page)
+    os.mkdir(os.path.join(w.folder, "two of them"))
+    for name in ("a", "b"):
+        shutil.copy(trace, os.path.join(w.folder, "two of them", name))
+    _, (row,) = w.verdict("two of them")
+    expect(row["more"].endswith(" 'two of them'"), row)
+    pasted(w, row["more"])
 
 
 def check_all_forms_say_the_same(w):

@@ -56,12 +56,12 @@ struct KindRow {
   bool (*is)(const Event& event);
   std::string_view what;
   std::string_view command;
+  std::string_view filter = {};  // of the command
 };
 constexpr std::array<KindRow, Headline::kKinds> kRows = {{
     {&WaitsForDisk, "fsync: waits for the disk", "tracefs-report fsync"},
     {&WaitsForLock, "locks: waits for other processes",
-     "tracefs-dump --filter 'op IN { setlk flock }' --by path,cname --sort "
-     "time"},
+     "tracefs-dump --by path,cname --sort time", "op IN { setlk flock }"},
     {&FindsNothing, "lookups of names that do not exist",
      "tracefs-report probes"},
     {&FailsOtherwise, "other operations that failed", "tracefs-report errors"},
@@ -69,6 +69,26 @@ constexpr std::array<KindRow, Headline::kKinds> kRows = {{
     {&IsSlow, "other operations that took 100 ms or more",
      "tracefs-report slowest"},
 }};
+
+// Both at a time, on one line.
+std::string BothFilters(const std::string& asked, std::string_view own) {
+  std::string text = asked;
+  const bool comment = text.find('#') != text.npos;  // it ends with its line
+  if (!comment) std::ranges::replace(text, '\n', ' ');
+  if (text.empty() || own.empty()) return text + std::string(own);
+  return "(" + text + (comment ? "\n" : "") + ") AND " + std::string(own);
+}
+
+// That shows more of a kind, of what was asked about.
+std::string CommandOf(const KindRow& row, const HeadlineFacts& facts) {
+  std::string line(row.command);
+  const std::string filter = BothFilters(facts.filter, row.filter);
+  if (!filter.empty()) line += " --filter " + ShellWord(filter);
+  for (const std::string& word : facts.options) line += ' ' + ShellWord(word);
+  if (facts.traces.size() > kTracesInCommand) return line + " TRACE\u2026";
+  for (const std::string& trace : facts.traces) line += ' ' + ShellPath(trace);
+  return line;
+}
 
 std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -210,14 +230,6 @@ std::string Headline::ElsewhereText() const {
 }
 
 std::vector<Saving> Headline::Savings(const HeadlineFacts& facts) const {
-  std::string traces;
-  for (const std::string& trace : facts.traces) {
-    if (facts.traces.size() > kTracesInCommand) {
-      traces = " TRACE\u2026";
-      break;
-    }
-    traces += ' ' + ShellPath(trace);
-  }
   std::vector<Saving> findings;
   for (size_t i = 0; i < kKinds; ++i) {
     const Kind& kind = kinds_[i];
@@ -225,7 +237,7 @@ std::vector<Saving> Headline::Savings(const HeadlineFacts& facts) const {
     findings.push_back({.time_ns = kind.time_ns,
                         .count = kind.count,
                         .what = std::string(kRows[i].what),
-                        .command = std::string(kRows[i].command) + traces});
+                        .command = CommandOf(kRows[i], facts)});
   }
   std::ranges::stable_sort(findings, [](const Saving& a, const Saving& b) {
     return a.time_ns > b.time_ns;

@@ -41,8 +41,11 @@ struct HeadlineText {
 struct HeadlineFacts {
   // Nothing: from the first to the last that was recorded.
   std::optional<uint64_t> elapsed_ns = std::nullopt;
-  // As they are to stand in commands; printed escaped and quoted.
+  // What was asked with, for the commands that show more: traces, options but
+  // for --filter ("--key", "file:k"), and that filter. Printed quoted.
   std::vector<std::string> traces = {};
+  std::vector<std::string> options = {};
+  std::string filter = {};
   // What leaves operations out: "--filter"; empty: nothing does.
   std::string narrowed_by = {};
 };

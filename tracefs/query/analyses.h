@@ -5,17 +5,17 @@
 #include <span>
 #include <string_view>
 
+#include "tracefs/headline/headline.h"
 #include "tracefs/query/analysis.h"
 #include "tracefs/query/grouping.h"
 
 namespace tracefs::query {
 
 struct AnalysisOptions {
-  size_t top = 20;        // as many as are wanted of what is kept by rank
-  std::string path = {};  // of `who` and `disk`, as it was given
-  // What leaves operations out: "--filter"; empty: all of them come.
-  std::string narrowed_by = {};
-  GroupSpec group = {};  // of `group`
+  size_t top = 20;           // as many as are wanted of what is kept by rank
+  std::string path = {};     // of `who` and `disk`, as it was given
+  HeadlineFacts asked = {};  // what leaves operations out, and the like
+  GroupSpec group = {};      // of `group`
   // Of `pauses` and `lifetimes`: a row of their histograms, in ns; 0: powers of
   // two.
   uint64_t histogram_width = 0;

@@ -9,8 +9,7 @@ namespace {
 
 class Verdict final : public Analysis {
  public:
-  explicit Verdict(std::string narrowed_by)
-      : narrowed_by_(std::move(narrowed_by)) {}
+  explicit Verdict(HeadlineFacts asked) : asked_(std::move(asked)) {}
 
   void Take(const format::Record& record, size_t /*trace*/) override {
     headline_.Add(record);
@@ -21,12 +20,7 @@ class Verdict final : public Analysis {
   }
   void TakeTraces(
       std::span<const format::TraceContext* const> traces) override {
-    HeadlineFacts facts;
-    facts.narrowed_by = narrowed_by_;
-    for (const format::TraceContext* const trace : traces) {
-      facts.traces.push_back(trace->name);
-    }
-    text_ = headline_.Finish(traces, facts);
+    text_ = headline_.Finish(traces, asked_);
   }
 
   std::vector<Table> Finish() override {
@@ -49,7 +43,7 @@ class Verdict final : public Analysis {
   }
 
  private:
-  const std::string narrowed_by_;
+  const HeadlineFacts asked_;
   Headline headline_;
   HeadlineText text_;
 };
@@ -57,7 +51,7 @@ class Verdict final : public Analysis {
 }  // namespace
 
 std::unique_ptr<Analysis> MakeVerdict(const AnalysisOptions& options) {
-  return std::make_unique<Verdict>(options.narrowed_by);
+  return std::make_unique<Verdict>(options.asked);
 }
 
 }  // namespace tracefs::query

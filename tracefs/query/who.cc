@@ -303,7 +303,7 @@ class Who final : public Analysis {
  public:
   explicit Who(const AnalysisOptions& options)
       : given_(options.path),
-        narrowed_(!options.narrowed_by.empty()),
+        narrowed_(!options.asked.narrowed_by.empty()),
         folder_(reader::WorkingFolder()) {}
 
   bool follows_files() const override { return true; }

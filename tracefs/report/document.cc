@@ -55,7 +55,7 @@ Json MakeDocument(Collector& collector,
   document["asked"] = {{"filter", TextOf(options.filter)},
                        {"from", TextOf(options.from)},
                        {"to", TextOf(options.to)},
-                       {"narrowed_by", options.narrowed_by}};
+                       {"narrowed_by", options.asked.narrowed_by}};
   document["time"] = TimeAsJson(collector);
   Json& totals = document["totals"] = SumsAsJson(collector.total());
   totals["untimed"] = collector.untimed();
@@ -90,7 +90,7 @@ Json MakeDocument(Collector& collector,
       options.title_given ? std::string() : TitleOf(subject);
   document["title"] = known.empty() ? TextOf(options.title) : known;
   document["notes"] = std::move(notes);
-  document["verdict"] = VerdictAsJson(collector, traces, options.narrowed_by);
+  document["verdict"] = VerdictAsJson(collector, traces, options.asked);
   document["summary"] = SummaryAsJson(document);
   return document;
 }

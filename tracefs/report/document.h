@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/format/trace_reader.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/report/collector.h"
 
 namespace tracefs::report {
@@ -23,8 +24,7 @@ struct DocumentOptions {
   std::string filter;
   std::string from;
   std::string to;
-  // What of that leaves operations out: "--filter"; empty: nothing does.
-  std::string narrowed_by;
+  HeadlineFacts asked;  // the same, for the headline
 };
 
 // The same traces make the same document, byte by byte. Its size is bounded:

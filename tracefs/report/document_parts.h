@@ -80,7 +80,7 @@ Json LossesAsJson(const Collector& collector,
 // The headline: {sentences, findings}.
 Json VerdictAsJson(const Collector& collector,
                    const std::vector<const format::TraceReader*>& traces,
-                   const std::string& narrowed_by);
+                   const HeadlineFacts& asked);
 // summary.cc: sentences, those that matter most first.
 Json SummaryAsJson(const Json& document);
 

@@ -111,17 +111,12 @@ Json LossesAsJson(const Collector& collector,
 
 Json VerdictAsJson(const Collector& collector,
                    const std::vector<const format::TraceReader*>& traces,
-                   const std::string& narrowed_by) {
+                   const HeadlineFacts& asked) {
   std::vector<const format::TraceContext*> contexts;
-  HeadlineFacts facts;
-  facts.narrowed_by = narrowed_by;
   for (const format::TraceReader* const trace : traces) {
     contexts.push_back(&trace->context());
-    // Without the folder: the same trace makes the same page wherever it lies.
-    const std::string_view name = trace->context().name;
-    facts.traces.emplace_back(name.substr(name.rfind('/') + 1));
   }
-  const HeadlineText text = collector.headline().Finish(contexts, facts);
+  const HeadlineText text = collector.headline().Finish(contexts, asked);
   Json findings = Json::array();
   for (const Saving& finding : text.findings) {
     findings.push_back({{"time_ns", finding.time_ns},

@@ -158,6 +158,15 @@ def rotation(suite):
     said = suite.command("tracefs-verify", "--accept-unsealed", chain)
     expect(not verdicts(said) & {"bad", "missing"}, said)
     expect_equal(len(suite.read(chain)), len(events), "read from the folder")
+    # What a summary says to run next is about all parts, too.
+    told = json.loads(suite.command("tracefs-report", "summary", "--format",
+                                    "json", chain))["tables"][0]["rows"]
+    expect(told, "nothing to run next")
+    for row in told:
+        done = subprocess.run(
+            row["more"], shell=True, check=False, capture_output=True,
+            env={**os.environ, "PATH": f"{suite.bin}:{os.environ['PATH']}"})
+        expect_equal(done.returncode, 0, f"{row['more']}: {done.stderr}")
     os.remove(os.path.join(chain, parts[2]))
     said = suite.command("tracefs-verify", "--accept-unsealed", chain,
                          status=1)

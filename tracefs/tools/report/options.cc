@@ -241,6 +241,22 @@ Status ReadInput(const CommandLine& given, ReportOptions* result) {
 
 }  // namespace
 
+HeadlineFacts AskedWith(const ReportOptions& options) {
+  HeadlineFacts asked = {.traces = options.input.traces,
+                         .filter = options.input.filter,
+                         .narrowed_by = reader::NarrowedBy(options.input)};
+  const auto add = [&asked](std::string_view option, const std::string& value) {
+    if (value.empty()) return;
+    // A value that begins with a dash would be taken for an option.
+    asked.options.push_back(std::string(option) + '=' + value);
+  };
+  add("--from", options.from);
+  add("--to", options.to);
+  if (options.input.utc) asked.options.emplace_back("--utc");
+  for (const std::string& key : options.input.keys) add("--key", key);
+  return asked;
+}
+
 HelpPage ReportHelp() {
   std::string questions = "\nQuestions, and how they can be written:\n";
   for (const ReportRow& row : ReportRows()) {

@@ -8,6 +8,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/command/help_page.h"
 #include "tracefs/command/paged_output.h"
+#include "tracefs/headline/headline.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/trace_input.h"
 
@@ -38,6 +39,9 @@ struct ReportOptions {
   std::string to;
   query::TableStyle table_style;
 };
+
+// What was asked with, as the commands of a headline are to ask again.
+HeadlineFacts AskedWith(const ReportOptions& options);
 
 // kInvalid, with the next step, for what does not make sense.
 Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv);

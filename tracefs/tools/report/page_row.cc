@@ -19,21 +19,29 @@
 namespace tracefs {
 namespace {
 
-// Names without their folders: the same trace makes the same page wherever it
-// lies.
+// Without its folder: the same trace makes the same page wherever it lies.
+std::string NameOf(std::string_view trace) {
+  while (trace.size() > 1 && trace.ends_with('/')) trace.remove_suffix(1);
+  const size_t slash = trace.rfind('/');
+  if (slash != trace.npos && slash + 1 < trace.size()) {
+    trace.remove_prefix(slash + 1);
+  }
+  return std::string(trace);
+}
+
 std::string TitleOf(const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  std::string title;
-  for (const std::string& trace : options.input.traces) {
-    std::string_view name = trace;
-    while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
-    const size_t slash = name.rfind('/');
-    if (slash != name.npos && slash + 1 < name.size()) {
-      name.remove_prefix(slash + 1);
-    }
-    title += (title.empty() ? "" : ", ") + std::string(name);
-  }
-  return title;
+  return JoinWords(options.input.traces, ", ", &NameOf);
+}
+
+// For commands that the page shows, wherever it is read: keys lie elsewhere.
+HeadlineFacts AskedOnPage(const ReportOptions& options) {
+  HeadlineFacts asked = AskedWith(options);
+  for (std::string& trace : asked.traces) trace = NameOf(trace);
+  std::erase_if(asked.options, [](const std::string& option) {
+    return option.starts_with("--key");
+  });
+  return asked;
 }
 
 Result<std::string> Written(const ReportOptions& options,
@@ -111,14 +119,13 @@ report::Json ReadDocument(const ReportOptions& options, OutputBuffer& err,
   err.Append(input->Problems(kReportSays));
   *status = input->ExitCode();
   if (*status > 1) return {};
-  return report::MakeDocument(
-      *collector, traces,
-      {.title = TitleOf(options),
-       .title_given = !options.title.empty(),
-       .filter = options.input.filter,
-       .from = options.from,
-       .to = options.to,
-       .narrowed_by = reader::NarrowedBy(options.input)});
+  return report::MakeDocument(*collector, traces,
+                              {.title = TitleOf(options),
+                               .title_given = !options.title.empty(),
+                               .filter = options.input.filter,
+                               .from = options.from,
+                               .to = options.to,
+                               .asked = AskedOnPage(options)});
 }
 
 int RunPage(const ReportOptions& options, OutputBuffer& out,

@@ -81,10 +81,11 @@ class Questioner {
       how.top = part.top.value_or(kDefaultTop);
       if (how.top == 0) how.top = SIZE_MAX;
       if (!options_.words.empty()) how.path = options_.words[0];
-      how.narrowed_by = reader::NarrowedBy(options_.input);
+      how.asked = AskedWith(options_);
       if (!part.filter.empty()) {
-        how.narrowed_by += std::string(how.narrowed_by.empty() ? "" : ", ") +
-                           "the filter of [" + part.title + "]";
+        std::string& narrowed_by = how.asked.narrowed_by;
+        narrowed_by += std::string(narrowed_by.empty() ? "" : ", ") +
+                       "the filter of [" + part.title + "]";
       }
       how.group = *part.Group();  // it was looked at
       running.analysis = part.analysis->make(how);
