@@ -27,11 +27,11 @@ constexpr char kMark[] = "/.tracefs-export";
 std::string TemporaryName(const std::string& path) {
   std::array<unsigned char, 6> random{};
   static_cast<void>(::getrandom(random.data(), random.size(), 0));
-  std::string name = path;
-  while (name.size() > 1 && name.back() == '/') name.pop_back();
-  name += ".part-";
-  for (const unsigned char byte : random) name += "0123456789abcdef"[byte & 15];
-  return name;
+  std::string ending = ".part-";
+  for (const unsigned char byte : random) {
+    ending += "0123456789abcdef"[byte & 15];
+  }
+  return NameBeside(path, ending);
 }
 
 // In a directory where others can write they may have taken the name: for a
@@ -91,6 +91,14 @@ Status SyncAll(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string NameBeside(std::string_view path, std::string_view ending) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t name_at = path.rfind('/') + 1;
+  const size_t room = NAME_MAX - ending.size();
+  std::string name(path.substr(0, name_at + room));
+  return name.append(ending);
+}
 
 Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
   const Result<std::string> followed = Followed(path);

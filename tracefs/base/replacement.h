@@ -55,6 +55,10 @@ class Replacement {
   bool done_ = false;
 };
 
+// The path with that ending, for a file beside it: of its last part no more
+// than a name has room for.
+std::string NameBeside(std::string_view path, std::string_view ending);
+
 // All of `text` in a file of that name, or the file as it was before.
 Status ReplaceFile(const std::string& path, std::string_view text);
 

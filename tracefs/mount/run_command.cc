@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/join.h"
 #include "tracefs/base/mount_table.h"
+#include "tracefs/base/replacement.h"
 #include "tracefs/base/string_literal.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
@@ -100,6 +102,28 @@ std::string Here() {
 std::string AbsoluteTraceName(const std::string& path) {
   std::error_code error;
   return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+// Gives a file a name beside it that no other file has: "X.replaced".
+Result<std::string> SetAside(const std::string& path) {
+  constexpr int kMostTries = 1000;
+  for (int i = 1; i <= kMostTries; ++i) {
+    const std::string aside =
+        NameBeside(path, ".replaced" + (i == 1 ? "" : "-" + std::to_string(i)));
+    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(),
+                    RENAME_NOREPLACE) == 0) {
+      return aside;
+    }
+    struct stat there;
+    const bool unknown = errno == EINVAL || errno == ENOSYS;
+    if (unknown && ::lstat(aside.c_str(), &there) != 0 && errno == ENOENT) {
+      if (::rename(path.c_str(), aside.c_str()) == 0) return aside;
+    } else if (unknown) {
+      continue;
+    }
+    if (errno != EEXIST) break;
+  }
+  return Status::System(errno, "--force: " + TerminalWord(path));
 }
 
 // As it can be written in the directory `here`.
@@ -279,9 +303,10 @@ Status Runner::ChooseTrace() {
   }
   if (!S_ISREG(there.st_mode)) return {};  // what the driver says of it
   // It comes back if nothing is recorded after all.
-  replaced_ = trace_ + ".replaced";
-  if (::rename(trace_.c_str(), replaced_.c_str()) == 0) return {};
-  return Status::System(errno, "--force: " + TerminalWord(options_.output));
+  Result<std::string> aside = SetAside(trace_);
+  if (!aside.ok()) return aside.status();
+  replaced_ = *std::move(aside);
+  return {};
 }
 
 void Runner::EndReplacing(bool made) {

@@ -142,6 +142,22 @@ def case_force_replaces_and_nothing_else_does(suite):
     expect("/f" in Trace(suite, trace).paths("read"), "the new one")
     expect_equal(sorted(os.listdir(place.folder)), ["f", "kept.trace"], "left")
     expect_equal(place.run("--force", "--", "true").returncode, 2, "alone")
+    # What bears the name that the old one has meanwhile is somebody's.
+    with open(trace + ".replaced", "w", encoding="ascii") as out:
+        out.write("not ours")
+    done = place.run("--force", "-o", "kept.trace", "--", "true")
+    expect_equal(done.returncode, 0, done.stderr)
+    with open(trace + ".replaced", encoding="ascii") as file:
+        expect_equal(file.read(), "not ours", "a file beside it")
+    os.remove(trace + ".replaced")
+    # No name is too long to be replaced.
+    longest = os.path.join(place.folder, "l" * 255)
+    shutil.copy(trace, longest)
+    done = place.run("--force", "-o", longest, "--", "cat", "f")
+    expect_equal(done.returncode, 0, done.stderr)
+    expect("/f" in Trace(suite, longest).paths("read"), "the new one")
+    expect_equal(sorted(os.listdir(place.folder)),
+                 ["f", "kept.trace", "l" * 255], "left")
 
 
 def case_no_place_in_a_config_that_nobody_wrote(suite):

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,20 @@ TEST_F(ReplacementTest, WhatIsNotCommittedLeavesNoTrace) {
   }
   EXPECT_EQ(TempFolder::Read(path), "old");
   EXPECT_EQ(Names(), 1u);
+}
+
+TEST_F(ReplacementTest, TheLongestNameThatAFileCanHave) {
+  const std::string path = folder_.Path(std::string(NAME_MAX, 'l'));
+  for (const char* const text : {"first", "second"}) {
+    const Status replaced = ReplaceFile(path, text);
+    EXPECT_TRUE(replaced.ok()) << replaced.message();
+    EXPECT_EQ(TempFolder::Read(path), text);
+  }
+  EXPECT_EQ(Names(), 1u);
+  EXPECT_EQ(NameBeside("/a/b.c", ".x"), "/a/b.c.x");
+  EXPECT_EQ(NameBeside("b/", ".x"), "b.x");
+  EXPECT_EQ(NameBeside("a/" + std::string(NAME_MAX, 'l'), ".x"),
+            "a/" + std::string(NAME_MAX - 2, 'l') + ".x");
 }
 
 TEST_F(ReplacementTest, AFileKeepsItsModeAndANewOneHasThatOfTheUmask) {

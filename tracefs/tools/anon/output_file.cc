@@ -15,6 +15,7 @@
 
 #include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/replacement.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -85,7 +86,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
     return Status::System(errno, path);
   }
-  file.temporary_ = path + ".XXXXXX";
+  file.temporary_ = NameBeside(path, ".XXXXXX");
   file.fd_.Reset(::mkostemp(file.temporary_.data(), O_CLOEXEC));
   if (!file.fd_) {
     file.temporary_.clear();
