@@ -106,6 +106,23 @@ class TablesAndReports(unittest.TestCase):
         with self.assertRaises(tracefs.UsageError):
             tracefs.open(self.sample, text=lambda name, text: None).by("op")
 
+    def test_what_they_lack_is_told(self):
+        damaged = tracefs.open(GOLDEN / "damaged.trace")
+        with self.assertWarnsRegex(tracefs.IncompleteWarning, "damaged.trace"):
+            self.assertEqual(
+                sum(row["count"] for row in damaged.by("op")),
+                sum("op" in e for e in dumped(GOLDEN / "damaged.trace")))
+        with self.assertWarnsRegex(tracefs.IncompleteWarning, "damaged.trace"):
+            damaged.report()
+        strict = tracefs.open(GOLDEN / "damaged.trace", strict=True)
+        with self.assertRaisesRegex(tracefs.DataError, "damaged.trace"):
+            strict.by("op")
+        with self.assertRaisesRegex(tracefs.DataError, "damaged.trace"):
+            strict.report()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tracefs.open(self.sample, strict=True).by("op")
+
 
 class WithSample(unittest.TestCase):
     @classmethod
@@ -149,6 +166,13 @@ class EventsTest(WithSample):
         self.assertEqual({event["op"] for event in events}, {"write"})
         failed = list(tracefs.open(EVERY).filter("errno != 0"))
         self.assertTrue(all(event["errno"] for event in failed))
+
+    def test_filters_may_have_comments(self):
+        trace = tracefs.open(EVERY, where="op = read # or write").filter(
+            "errno = 0 # done")
+        self.assertEqual([e["op"] for e in trace],
+                         [e["op"] for e in dumped(EVERY)
+                          if e.get("op") == "read" and "errno" not in e])
 
     def test_columns_are_what_is_asked_for(self):
         event = next(tracefs.open(EVERY).events(["op", "umask"]))
@@ -361,6 +385,16 @@ class PandasTest(WithSample):
                     self.assertEqual(got, lists[name], name)
                 self.assertEqual(
                     [value.value for value in frame["ts"]], lists["ts"])
+
+    def test_times_of_a_frame_are_times_of_the_trace(self):
+        import pandas
+        times = tracefs.open(self.sample).columns(["ts"])["ts"]
+        moment = tracefs.open(self.sample).to_pandas(["ts"])["ts"].iloc[1001]
+        for start in (moment, moment.tz_localize("UTC"),
+                      moment.tz_localize("UTC").tz_convert("Asia/Tokyo")):
+            self.assertIsInstance(start, pandas.Timestamp)
+            later = tracefs.open(self.sample, start=start).columns(["ts"])["ts"]
+            self.assertEqual(later, [ts for ts in times if ts >= times[1001]])
 
     def test_the_same_question_has_the_same_answer_everywhere(self):
         trace = tracefs.open(self.sample, where="errno = 0")

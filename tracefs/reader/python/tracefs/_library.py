@@ -41,6 +41,10 @@ class Cancelled(TraceError):
     """Somebody called cancel()."""
 
 
+class IncompleteWarning(UserWarning):
+    """Something that was recorded could not be read, or was lost before."""
+
+
 ERRORS = {BAD_DATA: DataError, BAD_USE: UsageError, SYSTEM: SystemRefused,
           CANCELLED: Cancelled}
 

@@ -7,9 +7,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import warnings
 from typing import Any, Dict, Iterator, List, Sequence, Union
 
-from ._library import DataError, SystemRefused, UsageError
+from ._library import (DataError, IncompleteWarning, SystemRefused,
+                       UsageError)
 
 # The exit statuses of the commands.
 _ERRORS = {1: DataError, 2: UsageError, 3: SystemRefused}
@@ -29,13 +31,16 @@ def _command(name: str) -> str:
     return found
 
 
-def run(name: str, words: Sequence[str]) -> bytes:
+def run(name: str, words: Sequence[str], strict: bool) -> bytes:
     """What a command answers; its complaint is raised. If a trace is damaged,
-    the answer is what could be read of it."""
+    the answer is what could be read of it, and a warning says so; `strict`:
+    that is raised, too."""
     done = subprocess.run([_command(name), *words], capture_output=True,
                           check=False, stdin=subprocess.DEVNULL)
-    if done.returncode != 0 and (done.returncode != 1 or not done.stdout):
-        said = done.stderr.decode("utf-8", "replace").strip()
+    said = done.stderr.decode("utf-8", "replace").strip()
+    if done.returncode == 1 and done.stdout and not strict:
+        warnings.warn(said, IncompleteWarning, stacklevel=3)
+    elif done.returncode != 0:
         raise _ERRORS.get(done.returncode, SystemRefused)(said)
     return done.stdout
 

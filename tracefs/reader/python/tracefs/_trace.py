@@ -14,7 +14,8 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple,
 
 from . import _library
 from ._arrow import Batch, Stream, capsule_of
-from ._library import ERRORS, KINDS, ArrowArrayStream, TraceError, lib
+from ._library import (ERRORS, KINDS, ArrowArrayStream, IncompleteWarning,
+                       TraceError, lib)
 from ._tables import Report, Table, table_of
 from ._tables import run as run_command
 
@@ -27,10 +28,6 @@ _FOLLOW_PAUSE_S = 0.05
 _MOST_FINDINGS = 1000
 _SIGNED = (1,)  # types of arguments: FORMAT.md section 5
 _forever: List[Any] = []  # what the library may call until the end
-
-
-class IncompleteWarning(UserWarning):
-    """Something that was recorded could not be read, or was lost before."""
 
 
 class Finding(NamedTuple):
@@ -111,7 +108,8 @@ def open(  # pylint: disable=redefined-builtin
     where: an expression in the language of capture filters.
     keys: of encrypted traces: a path, "env:NAME" or "keyring:NAME", or several.
     start, end: only what began from start on and before end: ns since 1970, a
-        float in seconds, or a datetime (without a zone: local time).
+        float in seconds, or a datetime (without a zone: local time; of pandas,
+        as in frames: UTC).
     strict: True, or names of KINDS: the first such finding raises DataError.
     follow: goes on as a trace that is still being written grows.
     threads: that decode columns; 0: one a processor.
@@ -155,7 +153,9 @@ class Trace:
         """The same traces, and of them only what matches that, too."""
         already = self._options.get("where")
         options = dict(self._options)
-        options["where"] = f"( {already} ) AND ( {where} )" if already else where
+        # Either may end with a comment.
+        options["where"] = (f"( {already}\n) AND ( {where}\n)" if already
+                            else where)
         return Trace(self._traces, **options)
 
     # --- What reading them last has found.
@@ -301,12 +301,14 @@ class Trace:
                             ("every", every)):
             if value is not None:
                 words += ["--" + name, value]
-        return table_of(run_command("tracefs-dump", words + self._words()))
+        return table_of(run_command("tracefs-dump", words + self._words(),
+                                    bool(self._options.get("strict"))))
 
     def report(self) -> Report:
         """The page of `tracefs-report`: Report.save() writes it."""
         page = run_command("tracefs-report",
-                           ["--format", "html"] + self._words())
+                           ["--format", "html"] + self._words(),
+                           bool(self._options.get("strict")))
         return Report(page.decode("utf-8", "replace"))
 
     def _words(self) -> List[str]:
@@ -631,6 +633,8 @@ COMMON = ("ts", "dur", "op", "tid", "pid", "ppid", "uid", "gid", "comm", "path",
 
 
 def _ns(moment: Time) -> int:
+    if hasattr(moment, "nanosecond"):
+        return int(moment.value)  # a pandas.Timestamp
     if isinstance(moment, datetime.datetime):
         since = moment.astimezone(datetime.timezone.utc) - datetime.datetime(
             1970, 1, 1, tzinfo=datetime.timezone.utc)
