@@ -358,6 +358,20 @@ def check_time_windows(world):
     late = f"@{all_of_them[-1]['ts'] + 1}"
     expect_equal(window("--from", late), [])
     expect_equal(len(window("--from", late, "--overlapping")), 1)
+    # A window beside the trace is no answer without a word.
+    for words, said in (
+            (("--from", "2026-01-03"), b"last operation, which began at 2026-01-02T"),
+            (("--to", "03:00"), b"first operation, which began at 2026-01-02T03:"),
+            (("--from", "03:00", "--to", "03:03"), b"first operation"),
+            (("--from", "2026-01-02"), b"")):
+        for form in ([], ["--by", "op"], ["--stats"]):
+            done = world.run(*form, *words, "--utc", trace)
+            expect(said in done.stderr and bool(said) == bool(done.stderr),
+                   words, form, done.stderr)
+    done = world.run("--from", "04:00", "--to", "03:00", "--utc", trace,
+                     status=(2,))
+    expect(b"--from (2026-01-02T04:00:00.000000Z) is later than --to (2026-01-02T03"
+           in done.stderr, done.stderr)
     for wrong in ("yesterday", "25:00", "101%", "+5", "2026-13-01"):
         done = world.run("--from", wrong, trace, status=(2,))
         expect(b"is no time" in done.stderr, wrong, done.stderr)

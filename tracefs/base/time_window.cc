@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/date_text.h"
 #include "tracefs/base/units.h"
 
 namespace tracefs {
@@ -148,6 +149,14 @@ uint64_t OnDayOf(uint64_t begin_ns, uint64_t clock_ns, bool utc) {
 
 }  // namespace
 
+std::string TimeSpecText(uint64_t ns, bool utc) {
+  constexpr char kForm[] = "%Y-%m-%dT%H:%M:%S";
+  const auto second = static_cast<time_t>(ns / kNsPerSecond);
+  const std::string micros = std::to_string(ns % kNsPerSecond / 1000);
+  return (utc ? UtcText(second, kForm) : LocalText(second, kForm)) + '.' +
+         std::string(6 - micros.size(), '0') + micros + (utc ? "Z" : "");
+}
+
 uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc) {
   const uint64_t length =
       range.end_ns > range.begin_ns ? range.end_ns - range.begin_ns : 0;
@@ -208,9 +217,9 @@ Result<TimeWindow> ResolveWindow(const std::optional<TimeSpec>& from,
   if (from) window.from_ns = ResolveTime(*from, range, utc);
   if (to) window.to_ns = ResolveTime(*to, range, utc);
   if (window.from_ns > window.to_ns) {
-    return Status::Invalid("--from (@" + std::to_string(window.from_ns) +
-                           ") is later than --to (@" +
-                           std::to_string(window.to_ns) +
+    return Status::Invalid("--from (" + TimeSpecText(window.from_ns, utc) +
+                           ") is later than --to (" +
+                           TimeSpecText(window.to_ns, utc) +
                            "): nothing lies between them");
   }
   return window;

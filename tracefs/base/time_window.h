@@ -35,6 +35,9 @@ struct TimeSpec {
 Result<TimeSpec> ParseTimeSpec(std::string_view option, std::string_view text,
                                bool utc);
 
+// As --from takes it: "2026-01-02T14:03:05.250000", with Z in UTC.
+std::string TimeSpecText(uint64_t ns, bool utc);
+
 // When a trace, or several, began and ended: ns since 1970.
 struct TimeRange {
   uint64_t begin_ns = 0;

@@ -132,12 +132,25 @@ Status TraceInput::SetWindow() {
       ResolveWindow(options_.from, options_.to, times, options_.utc);
   if (!window.ok()) return window.status();
   window_ = *window;
+  WarnOfEmptyWindow();
   TimeWindow range = window_;
   // What runs at the begin may have begun long before.
   if (options_.overlapping || options_.everything) range.from_ns = 0;
   traces_.SetRange(range);
   traces_.SetLossWindow(window_);
   return {};
+}
+
+// As when a clock time is not of the day that was meant.
+void TraceInput::WarnOfEmptyWindow() {
+  if (options_.follow || options_.overlapping || !sinks_.warn) return;
+  const TimeRange times = span();
+  const bool after = window_.from_ns > times.end_ns;
+  if (times.begin_ns == 0 || (!after && window_.to_ns > times.begin_ns)) return;
+  sinks_.warn(
+      (after ? "--from is after the last operation, which began at "
+             : "--to is before the first operation, which began at ") +
+      TimeSpecText(after ? times.end_ns : times.begin_ns, options_.utc));
 }
 
 TraceSinks TraceInput::SinksOf(size_t trace) {

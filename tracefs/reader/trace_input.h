@@ -144,6 +144,7 @@ class TraceInput {
 
   Status SetFilter();
   Status SetWindow();
+  void WarnOfEmptyWindow();
   // Threads: any.
   void Judge(const BlockNotes& notes);
   TraceSinks SinksOf(size_t trace);

@@ -17,6 +17,7 @@
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/opaque_fields.h"
+#include "tracefs/reader/record_filter.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/text/cell_width.h"
 #include "tracefs/text/escape.h"
@@ -108,9 +109,11 @@ class Querier {
     if (progress_->shown()) {
       sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
     }
-    sinks.warn = [this](const std::string& text) {
-      err_.Append(kDumpSays + text + "\n");
-    };
+    if (input_ == nullptr) {  // once, however often it is read
+      sinks.warn = [this](const std::string& text) {
+        err_.Append(kDumpSays + text + "\n");
+      };
+    }
     auto input = reader::TraceInput::Open(Input(), std::move(sinks));
     if (!input.ok()) return input.status();
     input_ = *std::move(input);
@@ -118,7 +121,16 @@ class Querier {
     return {};
   }
 
+  // As it was given: in a longer one its places would be others.
+  Status CheckFilter() const {
+    const reader::InputOptions input = InputOf(options_);
+    if (input.filter.empty()) return {};
+    return reader::RecordFilter::Compile(input.filter, "--filter", input.utc)
+        .status();
+  }
+
   Status Ask(query::Table* table) {
+    if (Status s = CheckFilter(); !s.ok()) return s;
     if (query_.longest) return AskLongest(table);
     if (IsDerivedHistogram(query_.hist)) return AskDerived(table);
     query::Grouping* processes = nullptr;  // once there is one
