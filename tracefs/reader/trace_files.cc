@@ -18,6 +18,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/marks.h"
+#include "tracefs/text/shell_word.h"
 
 namespace tracefs {
 namespace {
@@ -52,6 +53,54 @@ std::optional<Place> PlaceOf(const std::string& path) {
   return Place{.serial = frame->header.serial, .part = mark->part};
 }
 
+// Paths, sorted.
+struct InFolder {
+  std::vector<std::string> files;
+  std::vector<std::string> folders;
+};
+
+Result<InFolder> ReadFolder(const std::string& name) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(name.c_str()),
+                                                   &::closedir);
+  if (folder == nullptr) return Status::System(errno, Printable(name));
+  InFolder found;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string path = name + '/' + entry->d_name;
+    struct stat st;
+    if (::lstat(path.c_str(), &st) != 0) continue;
+    if (S_ISREG(st.st_mode)) found.files.push_back(path);
+    if (S_ISDIR(st.st_mode) && entry->d_name[0] != '.') {
+      found.folders.push_back(path);
+    }
+  }
+  std::ranges::sort(found.files);
+  std::ranges::sort(found.folders);
+  return found;
+}
+
+// "; name what is in its folders: DIR/*/*" of a folder that has files below;
+// empty where there are none.
+std::string FilesFurtherDown(std::string pattern,
+                             std::vector<std::string> folders) {
+  constexpr int kDeepest = 4;
+  while (pattern.size() > 1 && pattern.ends_with('/')) pattern.pop_back();
+  pattern = ShellPath(pattern);
+  for (int depth = 0; depth < kDeepest && !folders.empty(); ++depth) {
+    pattern += "/*";
+    std::vector<std::string> below;
+    for (const std::string& folder : folders) {
+      Result<InFolder> in_it = ReadFolder(folder);
+      if (!in_it.ok()) continue;
+      if (!in_it->files.empty()) {
+        return "; there are files further down: " + pattern;
+      }
+      below.insert(below.end(), in_it->folders.begin(), in_it->folders.end());
+    }
+    folders = std::move(below);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status AddFiles(const std::string& name, std::vector<std::string>* files) {
@@ -60,20 +109,13 @@ Status AddFiles(const std::string& name, std::vector<std::string>* files) {
     files->push_back(name);
     return Status::Ok();
   }
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(name.c_str()),
-                                                   &::closedir);
-  if (folder == nullptr) return Status::System(errno, Printable(name));
-  std::vector<std::string> found;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const std::string path = name + '/' + entry->d_name;
-    if (::lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) {
-      found.push_back(path);
-    }
-  }
-  std::sort(found.begin(), found.end());
+  auto in_it = ReadFolder(name);
+  if (!in_it.ok()) return in_it.status();
+  std::vector<std::string>& found = in_it->files;
   if (found.empty()) {
     return Status::Invalid(Printable(name) +
-                           ": there is no file in this folder");
+                           ": there is no file in this folder" +
+                           FilesFurtherDown(name, in_it->folders));
   }
   files->insert(files->end(), found.begin(), found.end());
   return Status::Ok();
