@@ -18,7 +18,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from command_checks import Commands, expect, run_checks  # noqa: E402
 
 # The command line, its exit status, and parts of the answer: what is wrong, and
-# what to do about it. T is a trace, D a directory, N a file that is no trace.
+# what to do about it. T is a trace, D a directory, F one with folders in it, N a
+# file that is no trace.
 SPELLED = """
 frobnicate | 2 | frobnicate | tracefs help lists
 dupm T | 2 | dupm | did you mean 'dump'?
@@ -49,6 +50,7 @@ dump --filter op=read+uid=0 T | 2 | --filter:1:12 | expected AND, OR
 dump --filter (op=read T | 2 | --filter:1:1 | never closed
 dump --filter errno=ENOENTT T | 2 | ENOENTT | did you mean 'ENOENT'?
 dump --filter op T | 2 | --filter:1: | =
+dump --hist size --filter op=raed T | 2 | --filter:1:4 | did you mean 'read'?
 report slow T | 2 | 'slow' | did you mean 'slowest'?
 report sumary T | 2 | 'sumary' | did you mean 'summary'?
 report fil T | 2 | 'fil' | did you mean 'files'?
@@ -60,6 +62,9 @@ report summary --format htm T | 2 | 'htm' | json
 report --panel x T | 2 | --panel | for the page
 report summary --sort tiem T | 2 | tiem | there are:
 ctl D lsit | 2 | 'lsit' | did you mean 'list'?
+ctl D top --by op --sort tiem | 2 | tiem | did you mean 'time'?
+ctl D top --by op --sort bytes --values count | 2 | bytes | there are:
+ctl list D | 2 | the mount comes first | tracefs-ctl D list
 run --visibility fats -- true | 2 | 'fats' | exact, auto, fast
 run --transport urnig -- true | 2 | 'urnig' | auto, uring, dev
 run --processes of -- true | 2 | 'of' | ptrace, off
@@ -105,10 +110,14 @@ dump | 2 | TRACE | --help
 dump missing | 3 | missing | No such file
 dump N | 1 | N | does not start with
 dump D | 2 | D | there is no file
+dump F | 2 | F | there are files further down: F/*/*
+verify F | 2 | F | there are files further down: F/*/*
 dump --columns path T | 2 | --columns | --format text
 dump --from yesterday T | 2 | "yesterday" | write 20
 dump --limit many T | 2 | many | --limit
 dump --top 3 T | 2 | --top | --by
+dump --plot first T | 2 | first is a moment | count, bytes
+dump --plot latency T | 2 | --plot takes one value | count or bytes
 dump --sort time T | 2 | --sort | with --by
 dump --by op --format ctf T | 2 | 'ctf' | text, csv or jsonl
 dump --format csv --output missing/x T | 3 | missing/x | No such file
@@ -118,6 +127,7 @@ report missing | 2 | 'missing' | questions:
 report N | 1 | N | does not start with
 report who T | 2 | who | TRACE
 report diff T | 2 | diff | A B
+report diff , T | 2 | A names no trace | ','
 report summary T missing | 3 | missing | No such file
 verify | 2 | trace | --help
 verify missing | 3 | missing | No such file
@@ -150,6 +160,9 @@ class World(Commands):
         shutil.copy(os.path.join(ROOT, "docs/examples/sample.trace"),
                     os.path.join(folder, "T"))
         os.makedirs(os.path.join(folder, "D"), exist_ok=True)
+        day = os.path.join(folder, "F", "host=h", "date=d")
+        os.makedirs(day, exist_ok=True)
+        shutil.copy(os.path.join(folder, "T"), day)
         with open(os.path.join(folder, "N"), "w", encoding="ascii") as file:
             file.write("this is no trace\n")
 

@@ -167,6 +167,11 @@ Result<std::optional<LiveTableOptions>> ReadLiveTable(const std::string& by,
   }
   table.group.values = *std::move(parsed);
   table.sort = sort;
+  // Before an interval has gone by.
+  query::Table columns = query::Grouping(table.group).Finish();
+  if (Status s = query::Arrange({.sort = sort}, &columns); !s.ok()) {
+    return s.Prefixed("--sort");
+  }
   if (!top.empty()) {
     const size_t most = CountedOf(table.group.values).most;
     const auto number = top == "all" ? 0 : ParseUnsigned(top);

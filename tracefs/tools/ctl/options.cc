@@ -16,6 +16,7 @@
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
+#include "tracefs/text/shell_word.h"
 
 namespace tracefs {
 namespace {
@@ -502,8 +503,8 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     for (const CommandRow& one : kCommands) {
       if (one.name != words[0]) continue;
       return Status::Invalid(
-          "the mount comes first; did you mean 'tracefs-ctl " + words[1] + " " +
-          words[0] + "'?");
+          "the mount comes first; did you mean: tracefs-ctl " +
+          ShellPath(words[1]) + ' ' + words[0]);
     }
     return Status::Invalid(
         "there is no command " + Quoted(words[1]) +

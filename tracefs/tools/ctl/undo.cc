@@ -31,6 +31,7 @@
 #include "tracefs/replay/undo_rooms.h"
 #include "tracefs/replay/undo_run.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/shell_word.h"
 #include "tracefs/tools/ctl/mount_holders.h"
 #include "tracefs/tools/ctl/request.h"
 
@@ -198,7 +199,8 @@ class LiveUndo {
     if (plan->groups.empty()) {
       tell_(
           "no change in the trace matches; what does: tracefs-dump --filter " +
-          TerminalWord(options_.filter) + ' ' + TerminalWord(files->traces[0]));
+          ShellWord(TerminalText(options_.filter)) + ' ' +
+          ShellPath(files->traces[0]));
     }
     return ShowAndDo(how, *plan, root->fd.get());
   }

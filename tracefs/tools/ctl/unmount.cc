@@ -17,6 +17,7 @@
 #include "tracefs/control/answer.h"
 #include "tracefs/control/client.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/shell_word.h"
 #include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/mount_holders.h"
 #include "tracefs/tools/ctl/request.h"
@@ -133,7 +134,7 @@ Status InUse(const std::string& mount_point, const MountIdentity& mount) {
   return Status::SystemSaid(
       EBUSY, "'" + mount_point +
                  "' is in use: " + (holders.empty() ? "" : holders + "; ") +
-                 "`fuser -vm " + mount_point +
+                 "`fuser -vm " + ShellPath(mount_point) +
                  "` shows by whom (`umount -l` takes it away at once; its "
                  "traces end when its last user does)");
 }
