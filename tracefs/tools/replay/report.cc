@@ -189,9 +189,9 @@ std::string ReportText(const ReplayReport& r) {
             " looks at what had not changed were left out\n";
   }
   if (const double asked = AskedSeconds(r); asked > 0) {
-    text += "makespan " +
-            Decimal(100.0 * (Seconds(o.elapsed_ns) - asked) / asked, 1) +
-            " % longer than asked\n";
+    const double more = Seconds(o.elapsed_ns) - asked;
+    text += "it took " + Decimal(100.0 * std::abs(more) / asked, 1) + " % " +
+            (more < 0 ? "less" : "longer") + " than asked\n";
   }
   text += ErrorLines(o);
   for (size_t i = 0; i < replay::kExplainedCount; ++i) {
