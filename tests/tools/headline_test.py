@@ -170,6 +170,12 @@ def check_commands_of_findings_are_about_the_same(w):
     _, (row,) = w.verdict("two of them")
     expect(row["more"].endswith(" 'two of them'"), row)
     pasted(w, row["more"])
+    with open(trace, "rb") as file:
+        done = w.finished("tracefs-report", "summary", "-", "--format", "json",
+                          stdin=file)
+    (row,) = json.loads(done.stdout)["tables"][0]["rows"]
+    expect(row["more"].endswith(" -"), row)
+    pasted(w, f"{row['more']} < locks.trace")
 
 
 def check_all_forms_say_the_same(w):

@@ -299,6 +299,26 @@ def check_compilers_behind_a_launcher(w):
          sorted(want))
 
 
+def check_a_run_that_is_one_compilation(w):
+    """gcc's passes hand over in /tmp, which is not traced: what cc1 read is in
+    what as wrote. A shell that runs two programs is not one job."""
+    for top, found in (("/usr/bin/gcc -c /a.c", ["/a.c"]),
+                       ("/bin/sh /build.sh", [])):
+        s = Script()
+        s.exec(1, top)
+        for pid, name, word, path, flags in (
+                (2, "cc1", "open", "/a.c", 0), (3, "as", "create", "/a.o", 1)):
+            s.fork(1, pid)
+            s.exec(pid, f"/usr/bin/{name}")
+            s.op(word, pid, name, path, ino=pid, fh=pid, flags=flags,
+                 mode=0o100644)
+            s.op("release", pid, name, path, ino=pid, fh=pid)
+            s.exit(pid)
+        s.exit(1)
+        same(w.run("tracefs-deps", "/a.o", "--trace", w.trace(s)).split(),
+             found, top)
+
+
 def check_where_compilers_write(w):
     """As gcc and clang take it: with or without a blank, short or long."""
     s = Script()
@@ -938,6 +958,16 @@ def check_plots_have_the_heights_of_shares(w):
             for share in (shares[0], 0, shares[1])), (value, row))
     text = w.run("tracefs-dump", "--plot", "count", "--every", "1s", w.trace(s))
     same("3 periods of 1.00 s" in text, True, text)
+
+
+def check_a_replay_says_which_way_its_time_differs(w):
+    """What took an hour, and begins at once, takes no hour again."""
+    s = Script()
+    s.op("mkdir", 1, "sh", "/d", ino=2, mode=0o755, dur=3600 * 1000 * MS)
+    done = w.finished("tracefs-replay", w.trace(s), "--root",
+                      tempfile.mkdtemp(dir=w.folder), "--timing", "original")
+    same(re.findall("took (.*) % (.*) than asked", done.stdout.decode()),
+         [("100.0", "less")], done)
 
 
 def check_plots_keep_nothing_and_0_apart(w):

@@ -86,7 +86,9 @@ std::string CommandOf(const KindRow& row, const HeadlineFacts& facts) {
   if (!filter.empty()) line += " --filter " + ShellWord(filter);
   for (const std::string& word : facts.options) line += ' ' + ShellWord(word);
   if (facts.traces.size() > kTracesInCommand) return line + " TRACE\u2026";
-  for (const std::string& trace : facts.traces) line += ' ' + ShellPath(trace);
+  for (const std::string& trace : facts.traces) {
+    line += trace == "-" ? " -" : ' ' + ShellPath(trace);  // standard input
+  }
   return line;
 }
 
