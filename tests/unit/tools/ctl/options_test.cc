@@ -78,6 +78,9 @@ TEST(CtlOptionsTest, Malicious_WrongUsageIsExplained) {
   EXPECT_NE(ErrorOf({"/m"}).find("a mount and a command"), std::string::npos);
   EXPECT_NE(ErrorOf({"/m", "lst"}).find("did you mean 'list'"),
             std::string::npos);
+  // To be pasted.
+  EXPECT_NE(ErrorOf({"list", "/a b"}).find(": tracefs-ctl '/a b' list"),
+            std::string::npos);
   EXPECT_EQ(ErrorOf({"/m", "list", "x"}), "usage: tracefs-ctl MNT list");
   EXPECT_EQ(ErrorOf({"/m", "add"}), "usage: tracefs-ctl MNT add FILE");
   EXPECT_EQ(ErrorOf({"/m", "add", "a", "b"}),
