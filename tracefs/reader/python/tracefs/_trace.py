@@ -294,7 +294,8 @@ class Trace:
            every: Optional[str] = None) -> Table:
         """Operations grouped by keys ("op", "cname,dir(1)"): the table of
         `tracefs-dump --by`, with the same words, all rows unless `top` says
-        how many. Times and durations are in ns."""
+        how many. Times and durations are in ns. Of a damaged trace, `strict`
+        raises DataError, whichever kinds it names: the command tells none."""
         words = ["--by", keys, "--format", "jsonl",
                  "--top", "all" if top is None else str(top)]
         for name, value in (("values", values), ("sort", sort),
