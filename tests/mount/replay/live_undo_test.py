@@ -35,10 +35,11 @@ from workloads import ACL, AS_IT_WAS  # noqa: E402
 KINDS = ("ext4", "xfs", "btrfs")
 FILES = int(os.environ.get("TRACEFS_LONG_RANSOM", "120"))
 OWNER = 61021
+# Few files in a second where the machine is busy.
 RULE = ("when rate(op = open AND NOT op IN { create tmpfile } AND errno = 0 "
         "AND size > 0 AND (flags ~ O_WRONLY OR flags ~ O_RDWR) "
         "AND NOT name ~ \"*.o\" AND NOT name ~ \"*.db\" "
-        "AND NOT cname IN { git } by pid) > 15/s "
+        "AND NOT cname IN { git } by pid) > 15/10s "
         "then { alarm \"mass overwrite\"; hold for 10m }")
 # They go on until the file `stop` is there; each round in a folder of its own.
 BUSY = 'n=0; while [ ! -e "$STOP" ]; do n=$((n+1)); mkdir "$1$n"; ' \

@@ -47,6 +47,12 @@ class RemoteTest : public testing::Test {
     options.linger = milliseconds(500);
     return options;
   }
+  // Of one that waits however busy the machine is.
+  RemoteOptions Patient() const {
+    RemoteOptions options = Options();
+    options.link.timeout = options.deadline = options.linger = seconds(60);
+    return options;
+  }
   std::unique_ptr<OutputDriver> Make(const RemoteOptions& options) const {
     return MakeRemote(options, MakeDirectDialer(options.link.address),
                       options.spill != nullptr
@@ -78,7 +84,7 @@ class RemoteTest : public testing::Test {
 
 TEST_F(RemoteTest, WhatWasFlushedIsDurableAtTheReceiver) {
   RunningReceiver receiver(ReceiverOptions());
-  const auto driver = Make(Options());
+  const auto driver = Make(Patient());
   ASSERT_TRUE(driver->Initialize(trace_.identity()).ok());
   for (uint64_t i = 0; i < 20; ++i) {
     ASSERT_TRUE(trace_.WriteTo(*driver, i).ok());
@@ -95,7 +101,7 @@ TEST_F(RemoteTest, SeqpacketCarriesLargeBlocksToo) {
   RunningReceiver::Options receiver_options = ReceiverOptions();
   receiver_options.transport = net::Transport::kSeqpacket;
   RunningReceiver receiver(receiver_options);
-  RemoteOptions options = Options();
+  RemoteOptions options = Patient();
   options.link.address.transport = net::Transport::kSeqpacket;
   const FakeTrace trace(2, 300'000);
   const auto driver = Make(options);
