@@ -85,6 +85,7 @@ void Holds::Tell(const HoldLot::Held& held, const std::string& what) {
 void Holds::Tick() {
   if (!lot_.any()) return;
   for (const HoldLot::Held& held : lot_.EndOld(MonotonicNs())) {
+    if (held.wish.fails) NoteOver(held);
     Tell(held, std::string("its time is up: ") +
                    (held.wish.fails ? "what waited failed" : "it goes on"));
   }
@@ -95,6 +96,7 @@ Status Holds::Release(uint64_t number, HoldEnd how, std::string_view by) {
   if (!lot_.End(number, how, &held)) {
     return NoSuchHold(number);
   }
+  if (how == HoldEnd::kFail) NoteOver(held);
   Tell(held, std::string(how == HoldEnd::kGoOn ? "it goes on"
                                                : "what waited failed") +
                  ", as " + std::string(by) + " decided");
@@ -112,7 +114,35 @@ void Holds::Spare(uint32_t pid) {
   lot_.Spare(pid, MonotonicNs() + kLongestUndoNs);
 }
 
+void Holds::NoteOver(const HoldLot::Held& held) {
+  std::lock_guard lock(mu_);
+  over_.push_back({held.wish.tracer,
+                   {.rule = held.wish.rule - 1,
+                    .pid = held.wish.pid,
+                    .uid = held.wish.uid,
+                    .at_ns = MonotonicNs()}});
+  any_over_.store(true);
+}
+
+std::vector<HoldOver> Holds::TakeOver(uint32_t tracer) {
+  std::vector<HoldOver> taken;
+  if (!any_over_.load()) return taken;
+  std::lock_guard lock(mu_);
+  std::erase_if(over_, [&](const Over& over) {
+    if (over.tracer != tracer) return false;
+    taken.push_back(over.hold);
+    return true;
+  });
+  any_over_.store(!over_.empty());
+  return taken;
+}
+
 void Holds::EndOf(uint32_t tracer) {
+  {
+    std::lock_guard lock(mu_);
+    std::erase_if(over_,
+                  [&](const Over& over) { return over.tracer == tracer; });
+  }
   for (const HoldLot::Held& held : lot_.EndOf(tracer)) {
     Tell(held, "it goes on: its tracer was stopped or removed");
   }

@@ -3,7 +3,9 @@
 // who ended it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,7 @@ class Holds final : public HoldService {
                             const RuleAction& action,
                             const Alarm& alarm) override;
   void Tick() override;
+  std::vector<HoldOver> TakeOver(uint32_t tracer) override;
 
   // Ends one, as `by` decided; kInvalid if there is none of that number.
   Status Release(uint64_t number, HoldEnd how, std::string_view by);
@@ -35,9 +38,18 @@ class Holds final : public HoldService {
 
  private:
   void Tell(const HoldLot::Held& held, const std::string& what);
+  // Its rule may fire again at once.
+  void NoteOver(const HoldLot::Held& held);
 
   HoldLot& lot_;
   Pipeline& pipeline_;
+  struct Over {
+    uint32_t tracer = 0;
+    HoldOver hold;
+  };
+  std::atomic<bool> any_over_{false};
+  std::mutex mu_;
+  std::vector<Over> over_;  // guarded by mu_; not taken yet
 };
 
 }  // namespace tracefs

@@ -120,6 +120,7 @@ void RuleEngine::Observe(const Event& event, const RuleMatches& matches,
       bool other = false;
       Count& count = CountOf(rule, key.text, now, &state, &other);
       if (other && std::exchange(counted_other, true)) continue;
+      if (now < count.from_ns) continue;
       if (!Holds(rule, now, &count)) continue;
       if (fired == nullptr) {
         fired = &key;
@@ -153,6 +154,18 @@ void RuleEngine::Observe(const Event& event, const RuleMatches& matches,
     alarm.paths = PathsAround(rule, event,
                               alarm.key_pid != 0 ? alarm.key_pid : alarm.pid);
     alarms->push_back(std::move(alarm));
+  }
+}
+
+void RuleEngine::Rearm(const HoldOver& over) {
+  if (over.rule >= rules_.size()) return;
+  const RuleKey by = rules_[over.rule].key;
+  // A user for whom there was no room as single processes: all of them.
+  const bool any = over.pid == 0 && by != RuleKey::kUid;
+  const std::string held = std::string(RuleKeyName(by)) + ' ' +
+                           std::to_string(over.pid == 0 ? over.uid : over.pid);
+  for (auto& [key, count] : states_[over.rule].counts) {
+    if (any || key == held) count = {.from_ns = over.at_ns};
   }
 }
 

@@ -54,6 +54,14 @@ struct Alarm {
   AlarmSource source;
 };
 
+// A hold that a rule began, and that ended without letting anybody go.
+struct HoldOver {
+  size_t rule = 0;   // its number, from 0
+  uint32_t pid = 0;  // whom it held; 0: a user
+  uint32_t uid = 0;
+  uint64_t at_ns = 0;  // monotonic
+};
+
 // Parents of processes, also of those that did nothing in the mount.
 class ProcessParents {
  public:
@@ -95,6 +103,10 @@ class RuleEngine {
   void Observe(const Event& event, const RuleMatches& matches,
                std::vector<Alarm>* alarms);
 
+  // Who was held has nothing to wait for: the rule fires for him again as soon
+  // as he does enough after the end of the hold.
+  void Rearm(const HoldOver& over);
+
   // How one rule stands.
   struct Standing {
     uint64_t matched = 0;         // operations
@@ -111,6 +123,7 @@ class RuleEngine {
     uint64_t count = 0;     // in it
     uint64_t windows = 0;   // successive ones before it that were over
     uint64_t calm_at_ns = 0;
+    uint64_t from_ns = 0;  // what began before is not counted
   };
   struct State {
     std::unordered_map<std::string, Count> counts;

@@ -127,6 +127,9 @@ void RuleRunner::Loop() {
     const format::ReadStep step = merger.Next(&record, hurry);
     if (step == format::ReadStep::kItem) {
       if (!hurry) waiting_since = now;
+      for (const HoldOver& over : handler_.HoldsOver(tracer_)) {
+        engine.Rearm(over);
+      }
       engine.Observe(record.event, MatchesIn(record), &alarms);
       for (Alarm& alarm : alarms) Act(std::move(alarm));
       alarms.clear();

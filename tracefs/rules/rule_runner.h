@@ -31,6 +31,9 @@ class AlarmHandler : public ProcessParents {
                                       const Alarm& alarm) = 0;
   // About once a second.
   virtual void OnTick() = 0;
+  // Holds of that tracer's rules that have failed what waited and are over,
+  // each told once.
+  virtual std::vector<HoldOver> HoldsOver(uint32_t tracer) = 0;
 };
 
 // What a rule of a config has done so far (config/REFERENCE.md, "Rules").

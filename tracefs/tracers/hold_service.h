@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/rules/rule_engine.h"
@@ -23,6 +24,9 @@ class HoldService {
   virtual void EndOf(uint32_t tracer) = 0;
   // About once a second: ends what is over.
   virtual void Tick() = 0;
+  // Those of a tracer that have ended since it was asked last, and whom nobody
+  // let go. Costs a load where there are none.
+  virtual std::vector<HoldOver> TakeOver(uint32_t tracer) = 0;
 };
 
 }  // namespace tracefs

@@ -112,6 +112,11 @@ void RuleActions::OnTick() {
   });
 }
 
+std::vector<HoldOver> RuleActions::HoldsOver(uint32_t tracer) {
+  if (mount_.holds == nullptr) return {};
+  return mount_.holds->TakeOver(tracer);
+}
+
 uint32_t RuleActions::ParentOf(uint32_t pid) {
   return mount_.processes.ParentOf(pid, MonotonicNs());
 }

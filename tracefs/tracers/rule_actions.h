@@ -21,6 +21,7 @@ class RuleActions final : public AlarmHandler {
   std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
                               const Alarm& alarm) override;
   void OnTick() override;
+  std::vector<HoldOver> HoldsOver(uint32_t tracer) override;
   uint32_t ParentOf(uint32_t pid) override;
 
  private:

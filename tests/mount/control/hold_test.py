@@ -240,6 +240,40 @@ except OSError: pass
     return f"others took {took[2] * 1000:.0f} ms"
 
 
+# Takes no for an answer, and goes on: its errors, and what it did, until `enough`.
+STUBBORN = r"""
+import os
+refused = done = 0
+fd = os.open("victim", os.O_RDWR)
+while not os.path.exists("enough"):
+    try:
+        os.pwrite(fd, b"%06d" % done, 0)
+        done += 1
+    except OSError:
+        refused += 1
+        print("refused", refused, flush=True)
+"""
+
+
+def stubborn(suite, transport):
+    """Who goes on after a hold ended in a failure is held again: nobody has let
+    him go."""
+    at = Held(suite, "hold for 60s", transport)
+    writer = at.start(STUBBORN)
+    first = at.wait_for(writer)
+    at.ctl("release", str(first), "--fail")
+    expect_equal(writer.stdout.readline().strip(), "refused 1", "what waited")
+    second = at.wait_for(writer)
+    expect(second != first, "a hold of its own")
+    # Whom an operator lets go is not held again while he goes on.
+    at.ctl("release", str(second), "--go-on")
+    time.sleep(2)
+    expect_equal(at.held(), [], "nobody")
+    at.enough()
+    expect_equal(writer.communicate(timeout=60)[0].strip(), "", "it went on")
+    at.mount.unmount()
+
+
 def below(suite, transport):
     """What a held process starts is held, too, and more than there is room for
     is refused."""
@@ -423,6 +457,7 @@ def main():
                             ("names do not wait", names),
                             ("what is refused is told", told_of),
                             ("others go on", innocents),
+                            ("who goes on is held again", stubborn),
                             ("what a held process starts", below),
                             ("a signal ends a wait", killed),
                             ("nobody stays hanging", ends),

@@ -48,6 +48,32 @@ class RuleEngineTest : public ::testing::Test {
   std::vector<Alarm> alarms_;
 };
 
+// Refused or not, what was done before the end of a hold is no reason for the
+// next one; what comes after it is, without a pause.
+TEST_F(RuleEngineTest, WhomAHoldDidNotLetGoMakesItFireAgain) {
+  Use({"rate(unlink by tree) > 3/s then { hold for 60s }"});
+  const auto burst = [&](uint64_t from_ns, uint32_t pid = 7) {
+    size_t alarms = 0;
+    for (uint64_t i = 0; i < 8; ++i) {
+      alarms += Do(Op::unlink_, from_ns + i * 100 * kMs, pid);
+    }
+    return alarms;
+  };
+  EXPECT_EQ(burst(kSecond), 1u);
+  EXPECT_EQ(burst(kSecond, 8), 1u);
+  EXPECT_EQ(burst(2 * kSecond), 0u) << "it is held";
+  engine_->Rearm({.rule = 0, .pid = 7, .uid = 1000, .at_ns = 3 * kSecond});
+  EXPECT_EQ(Do(Op::unlink_, 3 * kSecond - 1), 0u);
+  EXPECT_EQ(Do(Op::unlink_, 3 * kSecond), 0u) << "the first of the next four";
+  EXPECT_EQ(burst(3 * kSecond + kMs), 1u);
+  EXPECT_EQ(burst(4 * kSecond, 8), 0u) << "another, who is held";
+  // A user who was held for having too many processes.
+  engine_->Rearm({.rule = 0, .pid = 0, .uid = 1000, .at_ns = 5 * kSecond});
+  EXPECT_EQ(burst(5 * kSecond), 1u);
+  EXPECT_EQ(burst(5 * kSecond, 8), 1u);
+  engine_->Rearm({.rule = 1, .pid = 7, .uid = 1000, .at_ns = 6 * kSecond});
+}
+
 TEST_F(RuleEngineTest, SeenFiresOnceUntilItIsCalmAgain) {
   Use({"seen(unlink) then { }"});
   EXPECT_EQ(Do(Op::rename_, kSecond), 0u);
