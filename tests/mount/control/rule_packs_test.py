@@ -126,6 +126,61 @@ def case_each_fires_in_its_attack(suite):
                    "pid" in e, e)
 
 
+def case_a_log_is_replaced_or_taken_away(suite):
+    """What `sed -i`, `ln -sf /dev/null` and mv do; not what those do who make logs
+    or turn them over."""
+    for name, script in (
+            ("rewritten", """
+            open("var/log/other", "w").write("nobody logged in")
+            os.rename("var/log/other", "var/log/auth.log")
+            """),
+            ("linked", """
+            os.symlink("/dev/null", "link")
+            os.rename("link", "var/log/auth.log")
+            """),
+            ("away", """
+            os.rename("var/log/auth.log", "home/x")
+            """)):
+        mount = Mounted(suite, name, os.path.join(PACKS, "log-tampering.rules"))
+        attack(mount, script)
+        expect_equal([e["alarm"] for e in mount.alarms()],
+                     ["a log was cut or removed"], name)
+    mount = Mounted(suite, "made", os.path.join(PACKS, "log-tampering.rules"))
+    run(mount.folder, "touch", "var/log/new.log")
+    run(mount.folder, "chmod", "640", "var/log/new.log")
+    run(mount.folder, "chown", "1:1", "var/log/new.log")
+    run(mount.folder, "install", "-m", "640", "/dev/null", "var/log/newer.log")
+    for old, new in (("auth.log.1", "auth.log.2"), ("auth.log", "auth.log.1"),
+                     ("new.log", "new.log-20260101"), ("newer.log", "newer.log.old")):
+        if not os.path.exists(os.path.join(mount.folder, "var/log", old)):
+            run(mount.folder, "cp", "var/log/auth.log", "var/log/" + old)
+        run(mount.folder, "mv", "var/log/" + old, "var/log/" + new)
+    expect_equal([(e["comm"], e["op"], e["path"]) for e in mount.alarms()], [],
+                 "false alarms")
+
+
+def case_programs_that_have_a_use_for_credentials(suite):
+    """Sisters of those that read the same files: accounts, databases, git by HTTP."""
+    mount = Mounted(suite, "used", os.path.join(PACKS, "credentials.rules"))
+    tools = suite.folder("used", "bin")
+    for file in ("shadow", "gshadow", "shadow-", ".pgpass", ".netrc"):
+        with open(os.path.join(mount.folder, "home", file), "x",
+                  encoding="ascii") as out:
+            out.write("secret")
+    for tool, file in (("userdel", "shadow"), ("gpasswd", "gshadow"),
+                       ("systemd-sysusers", "shadow"), ("chage", "shadow"),
+                       ("pg_dump", ".pgpass"), ("pg_restore", ".pgpass"),
+                       ("git-remote-https", ".netrc"), ("wget", ".netrc")):
+        shutil.copy(shutil.which("head"), os.path.join(tools, tool))
+        run(mount.folder, os.path.join(tools, tool), "home/" + file)
+    shutil.copy(shutil.which("head"), os.path.join(tools, "stranger"))
+    run(mount.folder, os.path.join(tools, "stranger"), "home/shadow-")
+    alarms = mount.alarms()
+    # The old passwords of most users are those of today.
+    expect_equal([(e["comm"], e["path"]) for e in alarms if e["pid"] != os.getpid()],
+                 [("stranger", "/home/shadow-")], "alarms")
+
+
 def parent_of(pid):
     with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
         return int(next(line.split()[1] for line in status
