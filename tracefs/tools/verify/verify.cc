@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "filters/output/chain.h"
 #include "tracefs/base/hex.h"
@@ -114,6 +115,7 @@ class Verifier {
     for (Group& group : groups) JudgeGroup(group);
     progress_.reset();
     CompareEpochs();
+    CompareAnchors(groups);
     if (Status s = out_.Flush(); !s.ok()) return Complain(s);
     (void)err_.Flush();
     return exit_status_;
@@ -416,6 +418,30 @@ class Verifier {
       }
       before = &epoch;
     }
+  }
+
+  // Nor is a trace known by its anchors alone a fault: a log has those of many,
+  // which may be elsewhere. But nothing else tells that it is gone.
+  void CompareAnchors(const std::vector<Group>& groups) {
+    std::set<format::Serial> absent;
+    for (const Anchor& anchor : anchors_) absent.insert(anchor.serial);
+    for (const Group& group : groups) absent.erase(group.serial);
+    if (absent.empty()) return;
+    constexpr size_t kTold = 3;
+    std::string text = "note: anchors name ";
+    text += absent.size() == 1
+                ? "a trace that is"
+                : std::to_string(absent.size()) + " traces that are";
+    text += " not among these, removed or elsewhere: serial ";
+    size_t told = 0;
+    for (const format::Serial& serial : absent) {
+      if (told == kTold) {
+        text += " and others";
+        break;
+      }
+      text += (told++ == 0 ? "" : ", ") + Hex(serial);
+    }
+    Note(text);
   }
 
   struct EpochUser {

@@ -595,6 +595,33 @@ TEST_F(CompromiseTest, AnOldTraceUnderANewNameIsFoundByItsSerialOrAnchors) {
   EXPECT_EQ(RunWith(options).verdicts, "ok 0-9, missing -");
 }
 
+TEST_F(CompromiseTest, ATraceThatAnchorsAloneNameIsTold) {
+  // It was removed as a whole, the last one of its state: no epoch is missing.
+  const std::string gone = Hex(TestSerial(0x70));
+  const std::string all =
+      AnchorText({.serial = trace_.serial,
+                  .block = 0,
+                  .hash = LinkOf(AsBytes(trace_.Payload(0)).last(32))}) +
+      '\n';
+  VerifyOptions options;
+  options.keys = {verify_key_};
+  options.traces = {keys_.folder.Write("left", trace_.Bytes())};
+  options.anchors = {keys_.folder.Write("one", all)};
+  Outcome outcome = RunWith(options);
+  EXPECT_EQ(outcome.status, 0) << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+  options.anchors = {keys_.folder.Write(
+      "two", all + AnchorText({.serial = TestSerial(0x70), .block = 1}))};
+  outcome = RunWith(options);
+  // A log may have anchors of traces that lie elsewhere.
+  EXPECT_EQ(outcome.status, 0) << outcome.out;
+  EXPECT_NE(outcome.err.find("a trace that is not among these, removed or "
+                             "elsewhere: serial " +
+                             gone + "\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(CompromiseTest, ATraceTwiceUnderTwoNamesIsFound) {
   VerifyOptions options;
   options.keys = {verify_key_};
