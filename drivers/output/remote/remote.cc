@@ -104,10 +104,9 @@ class Remote final : public OutputDriver {
                             done);
     if (durable() || beginning || backlog.persistent()) return Status::Ok();
     return Status::System(
-        ETIMEDOUT,
-        std::to_string(backlog.size()) + " blocks are not acknowledged yet" +
-            (link_->connected() ? std::string()
-                                : ": " + link_->last_failure().message()));
+        ETIMEDOUT, std::to_string(backlog.size()) +
+                       " blocks are not acknowledged yet" +
+                       (link_->connected() ? std::string() : ": " + WhyNot()));
   }
 
   Status Release() override {
@@ -136,6 +135,13 @@ class Remote final : public OutputDriver {
   }
 
  private:
+  // A receiver may be there, and say nothing.
+  std::string WhyNot() const {
+    const Status& failure = link_->last_failure();
+    return failure.ok() ? "the receiver has not acknowledged them"
+                        : failure.message();
+  }
+
   // What could not be delivered before the end.
   Status TellLeft(const Backlog& backlog) const {
     if (backlog.empty()) return Status::Ok();
@@ -149,14 +155,14 @@ class Remote final : public OutputDriver {
       Notify(NoticeId::kOutputFailed,
              what + " stay in '" + options_.spill->path() +
                  "'; the next tracer with this spill directory sends them (" +
-                 link_->last_failure().message() + ")");
+                 WhyNot() + ")");
       return Status::Ok();
     }
     return Status::System(ETIMEDOUT,
                           what +
                               " are lost: the trace ends and they could not be "
                               "delivered: " +
-                              link_->last_failure().message());
+                              WhyNot());
   }
 
   std::unique_ptr<Backlog> MakeBacklog(const TraceIdentity& identity) {

@@ -257,6 +257,45 @@ def unmount_tells_what_was_lost(suite):
                run.stderr)
 
 
+# In a mount namespace of its own: when the mount of that number is gone, takes
+# the number for one of its own, and stays in it.
+TAKES_ITS_NUMBER = """
+umount -l "$1"; echo ready
+n=0
+until grep -q " 0:$2 " /proc/self/mountinfo; do
+  n=$((n + 1)); [ $n -lt 400 ]; mount -t tmpfs none "$3"; sleep 0.01
+done
+cd "$3"; echo taken; exec sleep 60
+"""
+
+
+def an_end_accuses_nobody_else(suite):
+    """A receiver that says nothing is waited for, and told as what it is; whoever
+    got the number of the mount that is gone does not use it."""
+    place = Place(suite, "accused")
+    at = os.path.join(place.out, "socket")
+    receiver = socket.socket(socket.AF_UNIX)
+    receiver.bind(at)
+    receiver.listen()
+    with receiver, Background(suite, place, ("", "STR_ALL", f'unix = "{at}"')):
+        make_work(place.point, 5)
+        minor = os.minor(os.stat(place.point).st_dev)
+        other = subprocess.Popen(
+            ["unshare", "-m", "sh", "-ec", TAKES_ITS_NUMBER, "sh", place.point,
+             str(minor), place.source], stdout=subprocess.PIPE, text=True)
+        suite.background(other)
+        expect_equal(other.stdout.readline(), "ready\n", "a namespace")
+        run = ctl(suite, place.point, "unmount")
+        other.kill()
+        expect_equal(other.stdout.read(), "taken\n", "whose number it is")
+        expect_equal(run.returncode, 1, run.stderr)
+        expect("waiting for the outputs" in run.stderr and
+               "still uses it" not in run.stderr, run.stderr)
+        lost = run.stderr + run.stdout
+        expect("could not be delivered: " in lost and "ok" not in lost.split(
+            "could not be delivered: ")[1], lost)
+
+
 # --- Whom a mount in the background tells
 
 class Receiver:
@@ -632,7 +671,7 @@ def main():
     for case in (unmount_waits, a_living_writer_is_told,
                  a_killed_writer_is_not_waited_for, umount_then_wait,
                  unmount_of_what_is_in_use, unmount_by_its_user,
-                 unmount_tells_what_was_lost):
+                 unmount_tells_what_was_lost, an_end_accuses_nobody_else):
         suite.run(case.__name__.replace("_", " "), case, suite)
     for kind in ("journal", "syslog"):
         suite.run(f"losses reach the {kind}", losses_reach_the_log, suite, kind)

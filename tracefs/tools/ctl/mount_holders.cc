@@ -67,6 +67,7 @@ class Holders {
       if (pid == std::to_string(::getpid())) continue;
       const std::string what = WhatHas("/proc/" + pid);
       if (what.empty()) continue;
+      if (IsOthers("/proc/" + pid)) return "";
       if (++found_ > kMostNamed) continue;
       AppendWord("process " + pid + " (" + NameOf(pid) + ") has " + what, "; ",
                  &text_);
@@ -83,6 +84,17 @@ class Holders {
     std::string name;
     std::getline(in, name);
     return TerminalText(name);
+  }
+
+  // Whether the number is that of another file system by now, as the process
+  // sees it: then the mount is gone, and nobody has anything of it.
+  bool IsOthers(const std::string& process) const {
+    for (const MountLine& line : MountTable(process + "/mountinfo")) {
+      if (line.device == device_ && line.type.substr(0, 4) != "fuse") {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Asked for nothing, the kernel says which device a file is on without a word
