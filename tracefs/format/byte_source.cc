@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -14,6 +15,10 @@
 
 namespace tracefs::format {
 namespace {
+
+// A folder that is read while files are made and removed in it may show none
+// of those that follow each other.
+constexpr unsigned kMostLooks = 4;
 
 // Text of its own.
 class TextSource final : public ByteSource {
@@ -149,15 +154,55 @@ Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path,
 
 Result<size_t> FileChain::Read(std::span<std::byte> out) {
   for (;;) {
-    if (current_ == nullptr) {
-      if (next_ == paths_.size()) return size_t{0};
-      if (Status s = OpenFile(next_); !s.ok()) return s;
+    if (current_ != nullptr) {
+      const Result<size_t> n = current_->Read(out);
+      if (!n.ok() || *n != 0) return n;
     }
-    const Result<size_t> n = current_->Read(out);
-    if (!n.ok() || *n != 0) return n;
-    if (next_ == paths_.size()) return n;
-    current_.reset();
+    const Result<bool> more = GoOn();
+    if (!more.ok()) return more.status();
+    if (!*more) return size_t{0};
   }
+}
+
+Result<bool> FileChain::GoOn() {
+  if (next_ == paths_.size()) FindLater();
+  while (next_ < paths_.size()) {
+    const Status s = OpenFile(next_);
+    if (s.ok()) return true;
+    // Its writer may have removed it before its turn came.
+    if (!part_ || later_ == nullptr || s.error() != ENOENT) return s;
+    current_.reset();
+    if (++next_ == paths_.size()) FindLater();
+  }
+  return false;
+}
+
+void FileChain::FindLater() {
+  if (!AwaitsPart()) return;
+  // While the writer holds a part it may come back to it.
+  if (current_ != nullptr &&
+      (part_->ended ? current_->WriterLives() : current_->MayGrow())) {
+    return;
+  }
+  ++looks_;
+  for (std::string& path :
+       later_(paths_.back(), part_->serial, part_->number)) {
+    if (std::ranges::find(paths_, path) != paths_.end()) continue;
+    paths_.push_back(std::move(path));
+    sizes_.clear();
+    looks_ = 0;
+  }
+}
+
+void FileChain::Marked(FrameKind kind, const Serial& serial,
+                       const PartMark& mark) {
+  part_ = {.serial = serial,
+           .number = mark.part,
+           .ended = kind == FrameKind::kPartEnd};
+}
+
+bool FileChain::AwaitsPart() {
+  return follow_ && later_ != nullptr && part_ && looks_ < kMostLooks;
 }
 
 Status FileChain::OpenFile(size_t number) {
@@ -210,7 +255,9 @@ Status FileChain::Seek(uint64_t offset) {
   return current_->Seek(place.offset);
 }
 
-bool FileChain::MayGrow() { return current_ != nullptr && current_->MayGrow(); }
+bool FileChain::MayGrow() {
+  return (current_ != nullptr && current_->MayGrow()) || AwaitsPart();
+}
 
 bool FileChain::WriterLives() {
   return current_ != nullptr && current_->WriterLives();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/format/marks.h"
 
 namespace tracefs::format {
 
@@ -29,6 +31,13 @@ class ByteSource {
   // Whether what was read ends where it does because somebody was still writing
   // it (writer_lock.h).
   virtual bool WriterLives() { return false; }
+
+  // --- Of the parts of a rotated trace, one after the other.
+
+  // What was read has this mark, kPart or kPartEnd.
+  virtual void Marked(FrameKind, const Serial&, const PartMark&) {}
+  // Behind the end mark of a part: whether the next one may still be found.
+  virtual bool AwaitsPart() { return false; }
 
   // --- Of inputs that can be read anywhere.
 
@@ -74,17 +83,31 @@ class FdSource : public ByteSource {
 // Each is opened when it is its turn; with `follow` the last one may grow.
 class FileChain : public ByteSource {
  public:
-  FileChain(std::vector<std::string> paths, bool follow)
-      : paths_(std::move(paths)), follow_(follow) {}
+  // The files in which the trace of that serial goes on after a part, which has
+  // that path and number, in order; those that were removed are left out.
+  using LaterParts = std::function<std::vector<std::string>(
+      const std::string& path, const Serial& serial, uint64_t part)>;
+
+  // later: with `follow`, asked where the last part ends. May be null.
+  FileChain(std::vector<std::string> paths, bool follow,
+            LaterParts later = nullptr)
+      : paths_(std::move(paths)), follow_(follow), later_(std::move(later)) {}
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
   bool WriterLives() override;
+  void Marked(FrameKind kind, const Serial& serial,
+              const PartMark& mark) override;
+  bool AwaitsPart() override;
   // Only of regular files that are all there.
   std::optional<uint64_t> Size() override;
   Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override;
   Status Seek(uint64_t offset) override;
 
  private:
+  // Whether the next file, which may just have been found, is now current_.
+  Result<bool> GoOn();
+  // Adds the parts after the last one, which has ended.
+  void FindLater();
   // Opens that file; it is then current_.
   Status OpenFile(size_t number);
   // The file that has that byte, and where in it. Past the end: the last one.
@@ -94,8 +117,16 @@ class FileChain : public ByteSource {
   };
   Place PlaceOf(uint64_t offset) const;
 
-  const std::vector<std::string> paths_;
+  std::vector<std::string> paths_;
   const bool follow_;
+  const LaterParts later_;
+  struct Part {
+    Serial serial{};
+    uint64_t number = 0;
+    bool ended = false;
+  };
+  std::optional<Part> part_;  // by the last mark that was read
+  unsigned looks_ = 0;        // for later parts, in vain
   size_t next_ = 0;
   std::unique_ptr<ByteSource> current_;
   std::vector<uint64_t> sizes_;  // of the files, once Size was asked for

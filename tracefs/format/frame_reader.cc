@@ -142,12 +142,21 @@ void FrameReader::NoteMark(const FrameHeader& header, ByteSpan payload) {
   }
   const std::optional<PartMark> mark = DecodePartMark(payload);
   if (!mark) return;
-  if (header.kind == static_cast<uint16_t>(FrameKind::kPartEnd)) {
+  const auto kind = static_cast<FrameKind>(header.kind);
+  walk_.source().Marked(kind, preamble_.serial, *mark);
+  if (kind == FrameKind::kPartEnd) {
     stats_->goes_on = mark->part + 1;
     return;
   }
   stats_->goes_on = 0;
   head_copy_may_follow_ = true;
+  if (any_sequence_ && part_ < UINT64_MAX && mark->part > part_ + 1) {
+    gone_ = mark->part == part_ + 2
+                ? "part " + std::to_string(part_ + 1) + " is not there"
+                : "parts " + std::to_string(part_ + 1) + " to " +
+                      std::to_string(mark->part - 1) + " are not there";
+  }
+  part_ = mark->part;
   if (any_sequence_ || mark->part == 0) return;
   elsewhere_below_ = mark->block;
   stats_->first_part = mark->part;
@@ -199,7 +208,8 @@ bool FrameReader::AcceptSequence(const FrameHeader& header) {
   const auto miss = [&](uint64_t from, uint64_t missing) {
     const uint64_t sum = stats_->missing_blocks + missing;
     stats_->missing_blocks = sum < missing ? UINT64_MAX : sum;
-    Tell(ReportKind::kGap, walk_.offset(), from, missing);
+    Tell(ReportKind::kGap, walk_.offset(), from, missing,
+         std::exchange(gone_, {}));
   };
   uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
   if (!any_sequence_ && elsewhere_below_ != 0 && header.sequence != 0) {
@@ -245,7 +255,7 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
     if (!found.ok()) return found.status();
     // A part that has its end grows no more.
     if (*found == FrameWalk::Find::kCut && walk_.follow() &&
-        stats_->goes_on == 0) {
+        (stats_->goes_on == 0 || walk_.source().AwaitsPart())) {
       return ReadStep::kWait;
     }
     if (*found == FrameWalk::Find::kFrame) {

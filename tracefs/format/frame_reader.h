@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -99,6 +100,8 @@ class FrameReader {
 
   bool any_order_ = false;
   bool jumped_ = false;  // the next number is right, whatever it is
+  uint64_t part_ = 0;    // by its mark
+  std::string gone_;     // the parts before it that are not there
   // A mark of a part was read: a copy of block 0 may follow.
   bool head_copy_may_follow_ = false;
   // Blocks 1 up to here are in parts before the one that the input begins with.

@@ -48,7 +48,8 @@ std::string Report::Text() const {
       return (count == 1 ? "block " + std::to_string(number) + " is missing"
                          : Count(count, "block", "blocks") + " from block " +
                                std::to_string(number) + " on are missing") +
-             " before byte " + std::to_string(offset);
+             " before byte " + std::to_string(offset) +
+             (detail.empty() ? "" : ": " + Detail(detail));
     case ReportKind::kDuplicate:
       return block + " was seen before: skipped";
     case ReportKind::kUnknownFrame:

@@ -20,7 +20,8 @@ enum class ReportKind : uint8_t {
   kNoFinal,           // the input ends between blocks, but without FINAL
   kUnfinished,        // it ends without FINAL because it is still being written
   kNoHeader,          // block 0 is lost: the trace does not describe itself
-  kGap,               // blocks are missing; number = the first, count
+  kGap,               // blocks are missing; number = the first, count;
+                      // detail = the parts that had them, if that is known
   kDuplicate,         // a block seen before, skipped; number
   kUnknownFrame,      // a kind of block of a later version; number = kind
   kUndecodable,       // the output chain cannot be undone; number = block

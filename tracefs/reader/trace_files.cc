@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -101,27 +102,8 @@ std::string FilesFurtherDown(std::string pattern,
   return {};
 }
 
-}  // namespace
-
-Status AddFiles(const std::string& name, std::vector<std::string>* files) {
-  struct stat st;
-  if (name == "-" || ::stat(name.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
-    files->push_back(name);
-    return Status::Ok();
-  }
-  auto in_it = ReadFolder(name);
-  if (!in_it.ok()) return in_it.status();
-  std::vector<std::string>& found = in_it->files;
-  if (found.empty()) {
-    return Status::Invalid(Printable(name) +
-                           ": there is no file in this folder" +
-                           FilesFurtherDown(name, in_it->folders));
-  }
-  files->insert(files->end(), found.begin(), found.end());
-  return Status::Ok();
-}
-
-std::vector<std::string> AllParts(const std::string& path) {
+// What lies beside `path` with the name that a mount gives a part of its trace.
+std::vector<std::string> NamedAsParts(const std::string& path) {
   constexpr size_t kDigits = 6;
   const auto is_number = [](std::string_view text) {
     return text.size() == kDigits && IsMadeOf(text, kDecimalDigits);
@@ -146,13 +128,62 @@ std::vector<std::string> AllParts(const std::string& path) {
       files.push_back(path.substr(0, name_at) + name);
     }
   }
-  std::vector<TraceFiles> traces = JoinParts(files);
+  return files;
+}
+
+}  // namespace
+
+Status AddFiles(const std::string& name, std::vector<std::string>* files) {
+  struct stat st;
+  if (name == "-" || ::stat(name.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
+    files->push_back(name);
+    return Status::Ok();
+  }
+  auto in_it = ReadFolder(name);
+  if (!in_it.ok()) return in_it.status();
+  std::vector<std::string>& found = in_it->files;
+  if (found.empty()) {
+    return Status::Invalid(Printable(name) +
+                           ": there is no file in this folder" +
+                           FilesFurtherDown(name, in_it->folders));
+  }
+  files->insert(files->end(), found.begin(), found.end());
+  return Status::Ok();
+}
+
+std::vector<std::string> AllParts(const std::string& path) {
+  std::vector<TraceFiles> traces = JoinParts(NamedAsParts(path));
   const auto found = std::ranges::find_if(traces, [&](const TraceFiles& trace) {
     // Its first part may be gone, which has the name of the whole.
     return std::ranges::find(trace.paths, path) != trace.paths.end() ||
            (traces.size() == 1 && ::access(path.c_str(), F_OK) != 0);
   });
   return found == traces.end() ? std::vector{path} : std::move(found->paths);
+}
+
+std::vector<std::string> LaterParts(const std::string& path,
+                                    const format::Serial& serial,
+                                    uint64_t part) {
+  const auto look = [&] {
+    std::map<uint64_t, std::string> parts;
+    for (std::string& file : NamedAsParts(path)) {
+      const std::optional<Place> place = PlaceOf(file);
+      if (place && place->serial == serial && place->part > part) {
+        parts.emplace(place->part, std::move(file));
+      }
+    }
+    return parts;
+  };
+  auto parts = look();
+  // While a folder is read, a file that comes may be seen and the one that came
+  // before it not.
+  if (!parts.empty() && parts.begin()->first != part + 1) parts = look();
+  std::vector<std::string> files;
+  for (auto& [number, file] : parts) {
+    if (number != parts.begin()->first + files.size()) break;
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
 std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files) {

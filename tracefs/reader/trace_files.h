@@ -2,10 +2,12 @@
 // and the parts of a rotated trace are put together, whatever their names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/format/frame.h"
 
 namespace tracefs {
 
@@ -27,5 +29,12 @@ std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files);
 // names them ("t", "t.000001", …), in order: for who must not go by one part
 // alone. The path itself where it is no part of any.
 std::vector<std::string> AllParts(const std::string& path);
+
+// The parts that now follow part `part` of a trace, without a gap between them,
+// by names as above; `path` is, or was, one of its parts. The first is not the
+// next one where that is gone.
+std::vector<std::string> LaterParts(const std::string& path,
+                                    const format::Serial& serial,
+                                    uint64_t part);
 
 }  // namespace tracefs

@@ -28,15 +28,18 @@ void TraceSet::AddNamed(const std::vector<std::string>& names,
 }
 
 Status TraceSet::AddTrace(const TraceFiles& trace) {
-  if (trace.paths.size() != 1) {
-    AddSource(trace.name, std::make_unique<format::FileChain>(trace.paths,
-                                                              options_.follow));
-    return Status::Ok();
+  if (trace.paths.size() == 1) {
+    Result<std::unique_ptr<ByteSource>> source =
+        format::FdSource::Open(trace.paths[0], options_.follow);
+    if (!source.ok()) return source.status().Prefixed(Printable(trace.name));
+    // A regular file may turn out to be the first of several.
+    if (!options_.follow || trace.paths[0] == "-" || !(*source)->Size()) {
+      AddSource(trace.name, *std::move(source));
+      return Status::Ok();
+    }
   }
-  Result<std::unique_ptr<ByteSource>> source =
-      format::FdSource::Open(trace.paths[0], options_.follow);
-  if (!source.ok()) return source.status().Prefixed(Printable(trace.name));
-  AddSource(trace.name, *std::move(source));
+  AddSource(trace.name, std::make_unique<format::FileChain>(
+                            trace.paths, options_.follow, LaterParts));
   return Status::Ok();
 }
 

@@ -34,6 +34,11 @@ class WatchedSource final : public format::ByteSource {
   }
   bool MayGrow() override { return source_->MayGrow(); }
   bool WriterLives() override { return source_->WriterLives(); }
+  void Marked(format::FrameKind kind, const format::Serial& serial,
+              const format::PartMark& mark) override {
+    source_->Marked(kind, serial, mark);
+  }
+  bool AwaitsPart() override { return source_->AwaitsPart(); }
   std::optional<uint64_t> Size() override { return source_->Size(); }
   Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override {
     if (watch_->cancelled.load(std::memory_order_relaxed)) return Cancelled();

@@ -17,8 +17,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
-from tracefs_harness import (Failure, Skip, Suite, decode_event,  # noqa: E402
-                             expect, expect_equal, verdicts, wait_until)
+from tracefs_harness import (HANG_S, Failure, Skip, Suite,  # noqa: E402
+                             decode_event, expect, expect_equal, verdicts,
+                             wait_until)
 
 # The daemon's flush interval, and what a busy machine may add to it.
 FLUSH_S = 0.25
@@ -210,6 +211,118 @@ def a_finished_part_is_a_file_as_any_other(suite):
     expect({parts[0], parts[1]} <=
            {name for name, e in events if "data" in e or "data_b64" in e},
            "the data of finished parts")
+
+
+def same_operations(got, want, what):
+    """In any order: what follows hands on after a second what is still open."""
+    def lines(events):
+        return collections.Counter(json.dumps(e, sort_keys=True)
+                                   for e in events)
+    more, less = lines(got) - lines(want), lines(want) - lines(got)
+    expect(not more and not less,
+           f"{what}: {len(got)} operations for {len(want)}, "
+           f"{list(more)[:2]} for {list(less)[:2]}")
+
+
+class Follower:
+    """tracefs-dump --follow of some traces, and what it has listed so far."""
+
+    def __init__(self, suite, name, *traces):
+        self.path = suite.path(name)
+        with open(self.path, "w", encoding="ascii") as out:
+            self.process = subprocess.Popen(
+                [os.path.join(suite.bin, "tracefs-dump"), "--follow",
+                 "--format", "jsonl", *traces],
+                stdout=out, stderr=subprocess.PIPE, text=True)
+        suite.background(self.process)
+
+    def events(self):
+        with open(self.path, encoding="utf-8") as lines:
+            return [decode_event(line) for line in lines.read().split("\n")
+                    if line.endswith("}")]
+
+    def shows(self, name):
+        wait_until(lambda: name in created(self.events()),
+                   f"{name} in {self.path}")
+
+    def end(self, status):
+        _, said = self.process.communicate(timeout=HANG_S)
+        expect_equal(self.process.returncode, status, said)
+        return said
+
+
+def following_goes_on_in_later_parts(suite):
+    """What is listed while a rotated trace grows is what its parts have."""
+    place = Place(suite, "followed")
+    trace = os.path.join(place.out, "t")
+    tracer = ("", "STR_ALL", f'file = "{trace}" buf = 4K rotate_count = 60')
+
+    def parts():
+        return sorted(os.listdir(place.out))
+
+    def work(prefix, mount):
+        make_files(place.point, 200, prefix)
+        suite.command("tracefs-ctl", mount.point, "flush")
+
+    for killed in (False, True):
+        mount = suite.mount(place.source, place.point, tracer)
+        first = Follower(suite, "first", trace)
+        work("a", mount)
+        first.shows("a199")
+        expect(len(parts()) > 3, f"only {parts()}")
+        late = Follower(suite, "late", trace)
+        folder = Follower(suite, "folder", place.out)
+        begin = parts()[-1]
+        last = Follower(suite, "last", os.path.join(place.out, begin))
+        for follower in (late, folder):
+            follower.shows("a199")
+        # Several parts between two looks.
+        first.process.send_signal(signal.SIGSTOP)
+        work("b", mount)
+        first.process.send_signal(signal.SIGCONT)
+        first.shows("b199")
+        if killed:
+            mount.kill()
+            wait_until(lambda m=mount: not m.is_mounted(), "the mount to go")
+        else:
+            mount.unmount()
+        whole = suite.read(place.out, status=int(killed))
+        expect(len(created(whole)) >= 400, "not all files in the parts")
+        for follower in (first, late, folder):
+            said = follower.end(status=int(killed))
+            expect("goes on" not in said and "missing" not in said, said)
+            same_operations(follower.events(), whole, follower.path)
+        last.end(status=int(killed))
+        named = [os.path.join(place.out, n) for n in parts() if n >= begin]
+        some = last.events()
+        expect("b199" in created(some), "the last part ended early")
+        expect(len(some) < len(whole), "more than the last parts")
+        same_operations(some, suite.read(*named, status=int(killed)),
+                        "the last parts")
+        for name in parts():
+            os.remove(os.path.join(place.out, name))
+        for name in os.listdir(place.source):
+            os.remove(os.path.join(place.source, name))
+    mount = suite.mount(place.source, place.point,
+                        (*tracer[:2], tracer[2] + " keep = 2"))
+    follower = Follower(suite, "kept", trace)
+    # No more than stays.
+    make_files(place.point, 5, "a")
+    suite.command("tracefs-ctl", mount.point, "flush")
+    follower.shows("a4")
+    follower.process.send_signal(signal.SIGSTOP)
+    work("b", mount)
+    follower.process.send_signal(signal.SIGCONT)
+    follower.shows("b199")
+    mount.unmount()
+    said = follower.end(status=1)
+    expect("are missing" in said and "are not there" in said, said)
+    names = created(follower.events())
+    expect({f"a{i}" for i in range(5)} <= set(names), "what was there")
+    expect("b0" not in names, "b0 was not lost")
+    kept = suite.read(place.out)
+    expect({e["ts"] for e in kept} <= {e["ts"] for e in follower.events()},
+           "operations of the last parts")
 
 
 def rotation_at_runtime(suite):
@@ -845,7 +958,8 @@ def unwritable(suite):
 def main():
     suite = Suite("output", __doc__)
     for case in (killed_loses_an_interval, rotation,
-                 a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
+                 a_finished_part_is_a_file_as_any_other,
+                 following_goes_on_in_later_parts, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
                  users_of_traces, flight, flight_async, trigger_by_path,
                  trigger_by_details, heartbeat, profiles, bad_configs,
