@@ -184,6 +184,7 @@ TEST_F(KeeperTest, SignalsArePassedOnAndTheKeeperStays) {
     told_->daemons.store(0);
     told_->number.store(0);
     area_->header().ended.store(0);
+    area_->header().told_to_end.store(0);
     Keep([&](uint32_t) {
       Serve();
       // As it was before: the keeper blocks it.
