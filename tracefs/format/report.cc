@@ -22,6 +22,16 @@ std::string Detail(std::string_view detail, size_t most = kMaxDetailBytes) {
   return text;
 }
 
+// The same of what may be several lines, as a filter is.
+std::string DetailOnOneLine(std::string_view detail) {
+  while (!detail.empty() && detail.back() == '\n') detail.remove_suffix(1);
+  std::string line;
+  for (const char c : detail.substr(0, kMaxDetailBytes + 1)) {
+    line += c == '\n' ? std::string("; ") : std::string(1, c);
+  }
+  return Detail(line);
+}
+
 }  // namespace
 
 std::string Report::Text() const {
@@ -77,7 +87,7 @@ std::string Report::Text() const {
       return Count(count, "operation was", "operations were") +
              " not recorded: " + Detail(detail);
     case ReportKind::kChange:
-      return "the tracer was changed: " + Detail(detail);
+      return "the tracer was changed: " + DetailOnOneLine(detail);
     case ReportKind::kPart:
       return "part " + std::to_string(number) +
              " of a rotated trace: blocks 1 to " + std::to_string(count - 1) +

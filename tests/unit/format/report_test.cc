@@ -55,7 +55,9 @@ TEST(ReportTest, EachKindNamesItsPlaceAndItsNumbers) {
 // It comes from the trace: a terminal is not to obey it.
 TEST(ReportTest, Malicious_DetailsArePrintableAndShort) {
   EXPECT_EQ(Text(ReportKind::kChange, 0, " a~\x1b[2J\n\x7f\xc3\xa9"),
-            "the tracer was changed:  a~?[2J????");
+            "the tracer was changed:  a~?[2J; ???");
+  EXPECT_EQ(Text(ReportKind::kChange, 0, "filter.dag=0: a?1:2\n1: drop\n"),
+            "the tracer was changed: filter.dag=0: a?1:2; 1: drop");
   const auto shown = [](ReportKind kind, size_t bytes) {
     const std::string text = Text(kind, 0, std::string(bytes, 'x'));
     return text.substr(text.find('x'));
