@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "tracefs/base/units.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/build/compilation.h"
 #include "tracefs/build/temporary_names.h"
 
@@ -171,7 +171,7 @@ class Comparison {
 
   static std::string FactsText(const PathFacts& facts) {
     return std::to_string(facts.size) + " bytes, modified at " +
-           SecondsText(static_cast<int64_t>(facts.mtime_ns));
+           TimeSpecText(facts.mtime_ns, /*utc=*/false);
   }
 
   // Those of `inputs` that are not among `others`, in order of their names.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,7 @@ TEST(RebuildTest, NothingButANameIsNoReason) {
 }
 
 TEST(RebuildTest, WhatATemporaryFileWasMadeFromCounts) {
+  ASSERT_EQ(::setenv("TZ", "XYZ-02:00", 1), 0);
   EXPECT_THAT(
       WhyAgain({.options = "-O1", .traced = true},
                {.options = "-O1",
@@ -111,7 +113,8 @@ TEST(RebuildTest, WhatATemporaryFileWasMadeFromCounts) {
                 .mtime_ns = 2'000'000'000,
                 .traced = true}),
       ElementsAre("input-changed /src/a.o/src/a.c 100 bytes, modified at "
-                  "2.000000000"));
+                  "1970-01-01T02:00:02.000000"));
+  ::unsetenv("TZ");
 }
 
 }  // namespace
