@@ -268,6 +268,8 @@ void Hostile(Scene& scene) {
                            "Cont|a",
                            "FN[0]a",
                            "|",
+                           "a\\ b",
+                           "a\\\\#b",
                            "a,fd=3"}) {
     const std::string path = "/src/" + std::string(name);
     ++pid;

@@ -173,11 +173,27 @@ class Test:
             assert dep.count(": \\\n") == 1 and dyn.count("\n") == 2
         assert "a\\ b" in self.ask("hostile", "a b2", "--format", "depfile")
         assert "$$a" in self.ask("hostile", "$a2", "--format", "depfile")
+        # A backslash before what make would take for a mark is one of two.
+        for name in ("a\\ b", "a\\\\#b"):
+            self.make_finds(name)
         self.ask("hostile", "a\nb2", "--format", "depfile", status=2)
         assert "--format json" in self.err
         answer = json.loads(self.ask("hostile", "a\nb2", "--format", "json"))
         assert "/src/ina\nb" in answer[0]["files"]
         assert "\x1b" not in self.ask("hostile", "\x1b[2J2")
+
+    def make_finds(self, name):
+        """Make knows what is needed as the file that has that name."""
+        dep = self.ask("hostile", name + "2", "--format", "depfile")
+        needed = "/src/in" + name
+        rule = os.path.join(self.folder, "rule")
+        with open(rule, "w", encoding="utf-8") as out:
+            out.write(dep)
+        made = subprocess.run(
+            ["make", "-k", "-n", "-r", "-R", "-f", rule], check=False,
+            capture_output=True, text=True,
+            env={**os.environ, "LC_ALL": "C"})
+        assert f"No rule to make target '{needed}'" in made.stderr, made.stderr
 
     def test_a_target_that_is_not_there_is_told(self):
         self.ask("toy", "nothing", status=1)

@@ -28,12 +28,17 @@ bool IsWritten(const BuildGraph& graph, PathId path) {
 // As make reads names in rules.
 std::string MakeEscaped(std::string_view path) {
   std::string out;
+  size_t backslashes = 0;  // right before
   for (const char c : path) {
     if (c == '$') out += '$';
-    if (c == ' ' || c == '#' || c == '\t') out += '\\';
+    if (c == ' ' || c == '#' || c == '\t') {
+      out.append(backslashes + 1, '\\');
+    }
+    backslashes = c == '\\' ? backslashes + 1 : 0;
     out += c;
   }
-  return out;
+  // A blank or a colon follows.
+  return out.append(backslashes, '\\');
 }
 
 std::string NinjaEscaped(std::string_view path) {
