@@ -251,8 +251,10 @@ def two_receivers_of_one_name(suite):
     counts = [counted(one) for one in receivers]
     expect(counts[0]["never"] + counts[1]["never"] > 0,
            "nobody says that blocks never came")
-    expect_equal(counts[0]["stored"] + counts[1]["stored"],
-                 messages_in(server), "blocks in the two directories")
+    # What one was slow to acknowledge the other gets, too.
+    stored = counts[0]["stored"] + counts[1]["stored"]
+    expect(stored >= messages_in(server),
+           f"{stored} blocks in the two directories of {messages_in(server)}")
     # What the operator does then: another group, with one directory, as long as
     # the broker has it all.
     third = suite.folder("one-name-fleet", "third")

@@ -87,7 +87,8 @@ class Place:
 
     def expect_dead(self):
         expect(self.point in mount_points(), "the mount is gone")
-        expect(self.is_dead(), "the mount is not dead")
+        # Once the last of those that were killed has let go of it.
+        wait_until(self.is_dead, "the mount to be dead")
 
     def expect_served(self, run):
         expect_equal(run.returncode, 0, run.stderr)
