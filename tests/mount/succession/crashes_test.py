@@ -59,6 +59,14 @@ class Crashes(Succession):
         wait_until(lambda: self.daemon(mount) != before, "its end")
         return True
 
+    def crash_until_the_end(self, mount):
+        """There may be none for a moment, before the next."""
+        def ended():
+            self.crash(mount)
+            time.sleep(0.05)
+            return mount.process.poll() is not None
+        wait_until(ended, "the end")
+
     def stats(self, point):
         return json.loads(self.suite.command(
             "tracefs-ctl", point, "stats", "--format", "json"))
@@ -107,11 +115,7 @@ class Crashes(Succession):
     def ends_if_that_crashes_too(self):
         """Daemons that crash without traces are given up."""
         _, _, trace, mount = self.mount()
-        for _ in range(3 * MOST_CRASHES):
-            if not self.crash(mount):
-                break
-            time.sleep(0.05)
-        wait_until(lambda: mount.process.poll() is not None, "the end")
+        self.crash_until_the_end(mount)
         wait_until(lambda: not mount.is_mounted(), "the mount goes")
         expect("the mount ends: daemons crash again and again"
                in mount.messages(), mount.messages())
@@ -120,11 +124,7 @@ class Crashes(Succession):
     def stays_shut(self):
         """Where nothing may be done unrecorded, nothing is done."""
         source, point, _, mount = self.mount(output="when_full = fail")
-        for _ in range(2 * MOST_CRASHES):
-            if not self.crash(mount):
-                break
-            time.sleep(0.05)
-        wait_until(lambda: mount.process.poll() is not None, "the end")
+        self.crash_until_the_end(mount)
         time.sleep(0.5)
         expect(mount.is_mounted(), "what lies below is uncovered")
         try:

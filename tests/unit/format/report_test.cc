@@ -25,9 +25,9 @@ TEST(ReportTest, EachKindNamesItsPlaceAndItsNumbers) {
   EXPECT_TRUE(Text(K::kUnfinished).starts_with("ends at byte 11 without a"));
   EXPECT_NE(Text(K::kUnfinished).find("--wait"), std::string::npos);
   EXPECT_NE(Text(K::kNoHeader).find("block 0 is lost"), std::string::npos);
-  EXPECT_EQ(Text(K::kGap, 1), "block 7 is missing before byte 11");
+  EXPECT_EQ(Text(K::kGap, 1), "block 7 is missing before byte 11: why");
   EXPECT_EQ(Text(K::kGap, 2),
-            "2 blocks from block 7 on are missing before byte 11");
+            "2 blocks from block 7 on are missing before byte 11: why");
   EXPECT_EQ(Text(K::kDuplicate), "block 7 at byte 11 was seen before: skipped");
   EXPECT_EQ(Text(K::kUnknownFrame),
             "a block of unknown kind 7 at byte 11 was skipped");
