@@ -571,6 +571,9 @@ def main(arguments) -> int:
         lines = changed_lines(options.changed)
         every = all_rooms()
         rooms = sorted({room_of(f, every) for f in lines} - {""})
+        if options.room:
+            asked = {room_named(r) for r in options.room}
+            rooms = [r for r in rooms if r in asked]
         if not rooms:
             print("mutate: no file of a room changed since", options.changed)
             return 0
