@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tracefs/base/gone_mark.h"
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/path_below.h"
 

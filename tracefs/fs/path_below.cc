@@ -6,7 +6,8 @@
 
 #include <array>
 #include <climits>
-#include <string_view>
+
+#include "tracefs/base/gone_mark.h"
 
 namespace tracefs {
 

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/gone_mark.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/process/proc_reader.h"
 #include "tracefs/process/proc_text.h"
@@ -75,10 +76,9 @@ bool HasName(const std::string& link, const std::string& name) {
 // The path of a link that the kernel marks where the file is gone; but a name
 // may end like the mark.
 std::string ReadFileLink(const std::string& path) {
-  constexpr std::string_view kGone = " (deleted)";
   std::string text = ReadLink(path);
-  if (text.ends_with(kGone) && !HasName(path, text)) {
-    text.resize(text.size() - kGone.size());
+  if (text.ends_with(kGoneMark) && !HasName(path, text)) {
+    text.resize(text.size() - kGoneMark.size());
   }
   return text;
 }
