@@ -58,14 +58,13 @@ int WaitForAll(fuse_req_t req, std::shared_ptr<HoldLot::Place> place,
     HoldLot::Waiter who;
     const std::shared_ptr<HoldLot::Hold> hold = fs.HoldOf(req, kOp, &who);
     if (hold == nullptr) return 0;
-    who.path = path;
-    if (!HoldLot::Refuses(*hold)) {
-      place = fs.holds().Enter(hold, std::move(who));
-      if (place != nullptr) continue;
-      return HoldLot::Fails(*hold) ? EPERM : 0;
+    if (HoldLot::Refuses(*hold)) {
+      fs.holds().NoteRefused(hold);
+      return EPERM;
     }
-    fs.holds().NoteRefused(hold);
-    return EPERM;
+    who.path = path;
+    place = fs.holds().Enter(hold, std::move(who));
+    if (place == nullptr) return HoldLot::Fails(*hold) ? EPERM : 0;
   }
 }
 
