@@ -100,6 +100,17 @@ std::string NameBeside(std::string_view path, std::string_view ending) {
   return name.append(ending);
 }
 
+bool RenameToFree(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+                  RENAME_NOREPLACE) == 0) {
+    return true;
+  }
+  if (errno != EINVAL && errno != ENOSYS) return false;
+  if (::link(from.c_str(), to.c_str()) != 0) return false;
+  ::unlink(from.c_str());
+  return true;
+}
+
 Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
   const Result<std::string> followed = Followed(path);
   if (!followed.ok()) return followed.status();

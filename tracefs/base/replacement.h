@@ -59,6 +59,11 @@ class Replacement {
 // than a name has room for.
 std::string NameBeside(std::string_view path, std::string_view ending);
 
+// Gives a file another name, unless there is a file of that name: EEXIST. False
+// with errno. Not every file system knows hard links, nor every other one a
+// rename that replaces nothing: where neither is known, EPERM and the like.
+bool RenameToFree(const std::string& from, const std::string& to);
+
 // All of `text` in a file of that name, or the file as it was before.
 Status ReplaceFile(const std::string& path, std::string_view text);
 

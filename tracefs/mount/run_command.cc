@@ -110,18 +110,15 @@ Result<std::string> SetAside(const std::string& path) {
   for (int i = 1; i <= kMostTries; ++i) {
     const std::string aside =
         NameBeside(path, ".replaced" + (i == 1 ? "" : "-" + std::to_string(i)));
-    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(),
-                    RENAME_NOREPLACE) == 0) {
+    if (RenameToFree(path, aside)) return aside;
+    if (errno == EEXIST) continue;
+    // Where neither such a rename nor hard links are known.
+    struct stat there;
+    if (::lstat(aside.c_str(), &there) == 0) continue;
+    if (errno == ENOENT && ::rename(path.c_str(), aside.c_str()) == 0) {
       return aside;
     }
-    struct stat there;
-    const bool unknown = errno == EINVAL || errno == ENOSYS;
-    if (unknown && ::lstat(aside.c_str(), &there) != 0 && errno == ENOENT) {
-      if (::rename(path.c_str(), aside.c_str()) == 0) return aside;
-    } else if (unknown) {
-      continue;
-    }
-    if (errno != EEXIST) break;
+    break;
   }
   return Status::System(errno, "--force: " + TerminalWord(path));
 }

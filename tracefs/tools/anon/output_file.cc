@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,19 +48,6 @@ void RemoveAtEnd(const std::string& path) {
 
 void KeepAtEnd(const std::string& path) {
   if (g_named && path == g_name.data()) g_named = false;
-}
-
-// Gives a file its name unless there is one of that name. Not every file system
-// knows hard links, nor every other one a rename that replaces nothing.
-int Rename(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-                  RENAME_NOREPLACE) == 0) {
-    return 0;
-  }
-  if (errno != EINVAL && errno != ENOSYS) return -1;
-  if (::link(from.c_str(), to.c_str()) != 0) return -1;
-  ::unlink(from.c_str());
-  return 0;
 }
 
 }  // namespace
@@ -114,13 +100,13 @@ Status OutputFile::Commit() {
   if (to_stdout()) return Status::Ok();
   if (::fsync(fd_.get()) != 0) return Status::System(errno, path_);
   // None of the two replaces a file that has appeared meanwhile.
-  const int rc =
+  const bool named =
       temporary_.empty()
           ? ::linkat(AT_FDCWD,
                      ("/proc/self/fd/" + std::to_string(fd_.get())).c_str(),
-                     AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW)
-          : Rename(temporary_, path_);
-  if (rc != 0) return Status::System(errno, path_);
+                     AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0
+          : RenameToFree(temporary_, path_);
+  if (!named) return Status::System(errno, path_);
   KeepAtEnd(temporary_);
   done_ = true;
   return SyncFolderOf(path_);
