@@ -79,7 +79,7 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
-  // Of a use of UsesOf; null: when it was is not known.
+  // When a use of UsesOf was; null if that is not known.
   const UseTimes* TimesOf(const FileUse& use) const {
     return has_times() ? &times_[static_cast<size_t>(&use - uses_.data())]
                        : nullptr;

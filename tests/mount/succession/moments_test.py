@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The daemon of a mount with --survive yes is killed in a chosen moment: when a
-call below has been made, and nobody knows yet what came of it (strace(1) holds
-it there); or while the mount ends. moments_table.py beside this one goes
+"""The daemon of a mount with --survive yes is killed at a chosen moment: after it
+has made a call below and before its result is known (strace(1) holds it there);
+or while the mount ends. moments_table.py beside this one goes
 through all operations.
 
   moments_test.py --bin build/release/bin

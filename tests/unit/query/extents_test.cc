@@ -223,7 +223,8 @@ TEST(ExtentsTest, WhatIsNotKnownIsSaidAndNoAccess) {
   EXPECT_EQ(tables[2].rows.size(), 7u);
 }
 
-// Who gets its number does not get where it lay, whoever is asked about.
+// A file that gets the number of an earlier one does not get its extents,
+// whichever of them is asked about.
 TEST(ExtentsTest, WhatIsNotAskedAboutStillEndsAFile) {
   EXPECT_TRUE(MakeExtents({})->follows_files());
   for (const bool passed : {false, true}) {

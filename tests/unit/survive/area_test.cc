@@ -107,8 +107,8 @@ TEST_F(AreaTest, ACallWithoutAResultIsMadeAgain) {
   });
 }
 
-// What was there before a call, what is there now, and whether a call that
-// nobody knows the result of was made.
+// What was there before a call and what is there now tell whether the call was
+// made, where its result is lost.
 TEST_F(AreaTest, ACallWasMadeIfWhatItChangesHasChanged) {
   constexpr struct {
     Change change;

@@ -47,7 +47,7 @@ class RemoteTest : public testing::Test {
     options.linger = milliseconds(500);
     return options;
   }
-  // Of one that waits however busy the machine is.
+  // Options of a driver that waits, however busy the machine is.
   RemoteOptions Patient() const {
     RemoteOptions options = Options();
     options.link.timeout = options.deadline = options.linger = seconds(60);
