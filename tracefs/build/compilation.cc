@@ -5,6 +5,7 @@
 #include <ranges>
 #include <string_view>
 
+#include "tracefs/base/text.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs::build {
@@ -204,11 +205,14 @@ Image Launched(const Image& image) {
   return launched;
 }
 
+std::string_view ResponseFile(std::string_view word) {
+  return TakePrefix(word, "@") ? word : std::string_view();
+}
+
 bool HasMoreInFiles(const Image& image) {
-  return std::any_of(image.argv.begin(), image.argv.end(),
-                     [](std::string_view word) {
-                       return word.size() > 1 && word.starts_with('@');
-                     });
+  return std::ranges::any_of(image.argv, [](std::string_view word) {
+    return !ResponseFile(word).empty();
+  });
 }
 
 bool IsDriver(const BuildConfig& config, const Image& image) {

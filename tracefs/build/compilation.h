@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,10 @@ Image Launched(const Image& image);
 
 // Whether it is a compiler's driver, by its name.
 bool IsDriver(const BuildConfig& config, const Image& image);
-// Whether words of it are in files that it names ("@FILE").
+// The file that a word of a command line names as having more words ("@FILE");
+// empty: it is none of these.
+std::string_view ResponseFile(std::string_view word);
+// Whether words of it are in such files.
 bool HasMoreInFiles(const Image& image);
 // What the command line of a driver says, whoever compiles; nothing if no
 // source file is compiled. Where it leaves that to a file, the compilers proper

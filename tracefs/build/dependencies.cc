@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "tracefs/base/absolute_path.h"
-#include "tracefs/base/text.h"
 #include "tracefs/build/compilation.h"
 #include "tracefs/build/patterns.h"
 
@@ -64,13 +63,14 @@ bool IsOwnTemporary(const BuildGraph& graph, const FileUse& use) {
          WritersOf(graph, use.path).size() == 1;
 }
 
-// Files that a command line names as having more of it: "@args".
+// The response files of a command line, sorted.
 std::vector<PathId> ResponseFilesOf(const BuildGraph& graph,
                                     const Image& image) {
   std::vector<PathId> files;
-  for (std::string_view word : image.argv) {
-    if (!TakePrefix(word, "@") || word.empty()) continue;
-    const PathId path = graph.paths().Find(AbsolutePath(image.cwd, word));
+  for (const std::string_view word : image.argv) {
+    const std::string_view file = ResponseFile(word);
+    if (file.empty()) continue;
+    const PathId path = graph.paths().Find(AbsolutePath(image.cwd, file));
     if (path != PathTable::kNone) files.push_back(path);
   }
   std::sort(files.begin(), files.end());
