@@ -188,6 +188,24 @@ void Broken(Scene& scene) {
   scene.Exit(1);
 }
 
+// Seven programs with long commands whose inputs were not traced make the parts
+// of one file.
+void Silent(Scene& scene) {
+  scene.Running(1, "/bin/make");
+  for (uint32_t pid = 2; pid < 9; ++pid) {
+    scene.Run(1, pid, "/usr/bin/pack " + std::string(5000, 'x') + " -o all");
+    scene.Create(pid, "/src/part" + std::to_string(pid));
+    scene.Exit(pid);
+  }
+  scene.Run(1, 9, "/bin/cat");
+  for (uint32_t pid = 2; pid < 9; ++pid) {
+    scene.Open(9, "/src/part" + std::to_string(pid));
+  }
+  scene.Create(9, "/src/all");
+  scene.Exit(9);
+  scene.Exit(1);
+}
+
 // One operation of each kind, in the order of the table of the format.
 void Rows(Scene& scene) {
   scene.Running(1, "/bin/sh run");
@@ -458,6 +476,8 @@ int Main(int argc, char** argv) {
     Toy(scene);
   } else if (name == "broken") {
     Broken(scene);
+  } else if (name == "silent") {
+    Silent(scene);
   } else if (name == "rows") {
     Rows(scene);
   } else if (name == "hostile") {

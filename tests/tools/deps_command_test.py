@@ -139,6 +139,13 @@ class Test:
         assert self.names("broken", "a.o", "--closure", "flow") == []
         assert "is not known" in self.err
 
+    def test_notes_of_silent_programs_stay_short(self):
+        assert len(self.names("silent", "all", "--closure", "flow")) == 7
+        told = self.err.splitlines()
+        assert len(told) == 6 and "2 more processes" in told[-1], told
+        assert all("pack xxx" in line and "-o all" in line and
+                   len(line) < 300 for line in told[:-1]), told
+
     def test_a_copy_of_an_older_trace_wrote_what_its_handle_was_opened_as(self):
         assert self.names("copy", "out", "--closure", "flow") == ["in"]
         assert self.names("copy", "--reverse", "in") == ["out"]

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/build/access.h"
 #include "tracefs/build/path_facts.h"
 #include "tracefs/build/path_table.h"
 #include "tracefs/build/pipe_matcher.h"
@@ -94,7 +95,7 @@ class BuildGraph {
     return double_writes_;
   }
   bool has_process_records() const { return has_process_records_; }
-  // Operations whose caller is not known.
+  // Operations on files whose caller is not known; closing one does not count.
   uint64_t without_caller() const { return without_caller_; }
   // Copies of which the trace does not say what file they wrote.
   uint64_t unknown_copies() const { return unknown_copies_; }
@@ -175,7 +176,8 @@ class GraphBuilder final : public TrackerListener {
   void Did(const Process& process, const FileStep& step) override;
   void DidWithout(ProcessId, uint32_t, const FileStep& step) override {
     step_paths_.Of(step);
-    ++graph_.without_caller_;
+    const AccessPair access = AccessOf(step);
+    if ((access.path | access.path2) != kNoAccess) ++graph_.without_caller_;
   }
   void Ran(const Process& process, const ProcessRecord& record) override;
   void ExecutionEnded(const Process& process) override;

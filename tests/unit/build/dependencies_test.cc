@@ -106,6 +106,20 @@ TEST(DependenciesTest, FollowWritersAndPipesToTheSources) {
   EXPECT_THAT(answer.all.no_inputs, IsEmpty());
 }
 
+TEST(DependenciesTest, WhatHappensAfterAProcessEndedCountsWhereItTouchesAFile) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/bin/make all");
+  scene.Run(1, 2, "/usr/bin/cc -c a.c -o a.o");
+  scene.Create(2, "/src/a.o");
+  scene.Exit(2);
+  // The kernel closes its files later.
+  scene.Do(2, Op::release_, "/src/a.o");
+  scene.Do(2, Op::flush_, "/src/a.o");
+  scene.Do(2, Op::write_, "/src/a.o");
+  EXPECT_EQ(builder.Finish().without_caller(), 1u);
+}
+
 TEST(DependenciesTest, WithoutPipesTheWriterHasReadNothing) {
   const BuildGraph graph = ToyBuild();
   DependencyOptions options = Flow();

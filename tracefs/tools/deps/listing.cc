@@ -9,6 +9,7 @@
 #include "tracefs/base/printable.h"
 #include "tracefs/build/compilation.h"
 #include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/cell_width.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
 
@@ -20,6 +21,10 @@ using build::Dependencies;
 using build::ExecutionId;
 using build::PathId;
 using build::ProcessId;
+
+// Of a process in a note, and notes of one kind about a target.
+constexpr size_t kProcessWidth = 100;
+constexpr size_t kMostLines = 5;
 
 bool IsWritten(const BuildGraph& graph, PathId path) {
   return graph.LastWriterOf(path) != build::kNobody;
@@ -318,19 +323,24 @@ std::string CompileCommands(const BuildGraph& graph,
 
 std::vector<std::string> NoInputLines(const BuildGraph& graph,
                                       const Dependencies& dependencies) {
+  const auto process = [&](build::ProcessId id) {
+    return CutMiddle(TerminalText(graph.NameOfProcess(id)), kProcessWidth);
+  };
   std::vector<std::string> lines;
   for (const Dependencies::NoInput& none : dependencies.no_inputs) {
-    std::string line = TerminalText(graph.paths().Text(none.written)) + ": " +
-                       TerminalText(graph.NameOfProcess(none.writer)) +
-                       " read nothing that was traced; ";
-    if (none.instead == build::kNobody) {
-      line += "what it was made from is not known";
-    } else {
-      line += "what was read below " +
-              TerminalText(graph.NameOfProcess(none.instead)) +
-              " counts instead";
+    if (lines.size() == kMostLines) {
+      lines.push_back(
+          std::to_string(dependencies.no_inputs.size() - kMostLines) +
+          " more processes that wrote read nothing that was traced: --format "
+          "json lists them");
+      break;
     }
-    lines.push_back(std::move(line));
+    lines.push_back(TerminalText(graph.paths().Text(none.written)) + ": " +
+                    process(none.writer) + " read nothing that was traced; " +
+                    (none.instead == build::kNobody
+                         ? "what it was made from is not known"
+                         : "what was read below " + process(none.instead) +
+                               " counts instead"));
   }
   return lines;
 }

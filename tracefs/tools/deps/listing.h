@@ -37,7 +37,8 @@ Result<std::string> DyndepText(const build::BuildGraph& graph,
 std::string CompileCommands(const build::BuildGraph& graph,
                             const build::BuildConfig& config, size_t* untold);
 
-// "a.o: as -o a.o (77) read nothing that was traced; …"
+// "a.o: as -o a.o (77) read nothing that was traced; …", of the first few;
+// long commands without their middle.
 std::vector<std::string> NoInputLines(const build::BuildGraph& graph,
                                       const build::Dependencies& dependencies);
 
