@@ -61,6 +61,25 @@ FileIdentities::Number FileIdentities::Called(std::string_view path) {
   return FileOf(number) != nullptr ? number : kNone;
 }
 
+std::string FileIdentities::PathOf(Number number) const {
+  const File* const file = FileOf(number);
+  if (file == nullptr) return {};
+  for (const PathTree::Node node : {file->node, file->other}) {
+    if (IsNameOf(node, number)) return names_.PathOf(node);
+  }
+  return {};
+}
+
+bool FileIdentities::IsRemoved(Number number) const {
+  const File* const file = FileOf(number);
+  return file != nullptr && file->removed;
+}
+
+bool FileIdentities::IsOpen(Number number) const {
+  const File* const file = FileOf(number);
+  return file != nullptr && file->handles != 0;
+}
+
 FileIdentities::Number FileIdentities::Make(uint64_t inode) {
   if (free_.empty() && files_.size() >= kMost) {
     ++not_followed_;
@@ -95,7 +114,7 @@ bool FileIdentities::IsCalledSo(Number number, const format::Record& record) {
   const uint64_t id = event.parent != 0 ? event.parent : event.node;
   if (id == 0 || record.HasText(Field::kPath)) return false;
   const PathTree::Node node = FileOf(number)->node;
-  if (node == PathTree::kNone || names_.number(node) != number) return false;
+  if (!IsNameOf(node, number)) return false;
   PathTree::Mark& mark = marks_.OfPath(record, id);
   if (!names_.Holds(mark)) {
     PathBuffer buffer;
@@ -135,7 +154,7 @@ void FileIdentities::Name(Number number, std::string_view path) {
   const PathTree::Node node = names_.Make(path);
   if (node == PathTree::kNone) return;
   File& file = *FileOf(number);
-  file.node = node;
+  if (file.node != node) file.other = std::exchange(file.node, node);
   const Number before = names_.number(node);
   if (before == number) return;
   if (File* const other = FileOf(before);
@@ -165,22 +184,26 @@ void FileIdentities::Settle() {
   for (const Number number : ended_) {
     File* const file = FileOf(number);
     if (file == nullptr) continue;
+    gone_(number);
     ForgetInode(file);
     *file = {};
     free_.push_back(static_cast<uint32_t>(file - files_.data()));
-    gone_(number);
   }
   ended_.clear();
 }
 
-FileIdentities::Number FileIdentities::TakeMaking(const Event& event,
-                                                  std::string_view path) {
+FileIdentities::Touched FileIdentities::TakeMaking(const Event& event,
+                                                   std::string_view path) {
   const uint64_t inode = NumberOr0(event, Field::kInode);
-  const Number before = ByInode(inode);
-  // A create that found the file there is an open.
-  const bool opens = event.op == Op::create_ && before != kNone &&
-                     !FileOf(before)->removed && Called(path) == before;
-  if (opens) return before;
+  const Number called = Called(path);
+  const bool may_open = event.op == Op::create_;
+  const Number before = inode == 0 && may_open ? called : ByInode(inode);
+  // A create that found the file there is an open, maybe by a name that it had
+  // before the trace began.
+  const bool opens =
+      may_open && before != kNone && !FileOf(before)->removed &&
+      (path.empty() || called == before || NumberOr0(event, Field::kNlink) > 1);
+  if (opens) return {before};
   // A number that is given again: its file has gone, maybe unseen.
   if (before != kNone) {
     ForgetInode(FileOf(before));
@@ -195,7 +218,7 @@ FileIdentities::Number FileIdentities::TakeMaking(const Event& event,
   } else {
     Name(number, path);
   }
-  return number;
+  return {.file = number, .made = number != kNone};
 }
 
 FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
@@ -204,8 +227,8 @@ FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
   const std::string_view path2 = paths.second();
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
-    const Touched both = {Find(inode, paths, /*named_now=*/true),
-                          FindNamed(0, path2, /*named_now=*/true)};
+    const Touched both = {.file = Find(inode, paths, /*named_now=*/true),
+                          .second = FindNamed(0, path2, /*named_now=*/true)};
     names_.Exchange(path, path2);
     return both;
   }
@@ -225,7 +248,7 @@ FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
     Unname(names_.Find(path));
     Name(moved, path2);
   }
-  return {moved, replaced};
+  return {.file = moved, .second = replaced};
 }
 
 void FileIdentities::TakeRemoval(const Event& event, Number number,
@@ -284,9 +307,9 @@ FileIdentities::Touched FileIdentities::Take(const Event& event,
   }
   if (event.op == Op::rename_) return TakeRename(event, paths);
   if (MakesFile(event.op)) {
-    const Number number = TakeMaking(event, paths.first());
-    if (event.Has(Field::kFh)) Open(event, number);
-    return {number};
+    const Touched touched = TakeMaking(event, paths.first());
+    if (event.Has(Field::kFh)) Open(event, touched.file);
+    return touched;
   }
   const bool opens = event.op == Op::open_ || event.op == Op::opendir_;
   const bool named_now = FindsByName(event.op);
@@ -303,7 +326,7 @@ FileIdentities::Touched FileIdentities::Take(const Event& event,
   } else if (event.op == Op::release_ || event.op == Op::releasedir_) {
     Close(event, number);
   } else if (event.op == Op::copy_file_range_) {
-    return {number, Destination(event, paths)};
+    return {.file = number, .second = Destination(event, paths)};
   }
   return {number};
 }

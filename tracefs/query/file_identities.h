@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/hash_table.h"
@@ -32,12 +34,14 @@ class FileIdentities {
 
   struct Touched {
     Number file = kNone;
+    bool made = false;  // by this operation
     // The destination of a copy; what a rename replaced, or changed places
     // with.
     Number second = kNone;
   };
 
-  // `gone` is called for each file that can no longer occur.
+  // `gone` is called for each file that can no longer occur, while its path may
+  // still be asked for.
   explicit FileIdentities(std::function<void(Number)> gone)
       : gone_(std::move(gone)) {}
 
@@ -49,15 +53,34 @@ class FileIdentities {
 
   // Who is called so now.
   Number Called(std::string_view path);
+  // Its name, of several the one it was last found by, or the one before; ""
+  // where neither is one any more.
+  std::string PathOf(Number number) const;
+  // Of files with other names than these, by one of them: visit(number, path).
+  template <typename Visit>
+  void ForEachOtherName(Visit&& visit) const {
+    names_.ForEach([&](PathTree::Node node) {
+      const File* const file = FileOf(names_.number(node));
+      if (file != nullptr && !IsNameOf(file->node, file->number) &&
+          !IsNameOf(file->other, file->number)) {
+        visit(file->number, names_.PathOf(node));
+      }
+    });
+  }
+  // Whether its last name is gone, and whether it is open. Both false of one
+  // that is not followed.
+  bool IsRemoved(Number number) const;
+  bool IsOpen(Number number) const;
 
   // Operations on files that there was no room for.
   uint64_t not_followed() const { return not_followed_; }
 
  private:
   struct File {
-    Number number = kNone;                  // kNone: its place is free
-    uint64_t inode = 0;                     // 0: not known
-    PathTree::Node node = PathTree::kNone;  // by which it was last named
+    Number number = kNone;                   // kNone: its place is free
+    uint64_t inode = 0;                      // 0: not known
+    PathTree::Node node = PathTree::kNone;   // by which it was last named
+    PathTree::Node other = PathTree::kNone;  // and before that
     uint32_t names = 0;
     uint32_t handles = 0;   // opens that were not released
     bool by_inode = false;  // the inode leads to it
@@ -65,12 +88,18 @@ class FileIdentities {
   };
 
   // Null: it is gone. Good until the next one is made.
-  File* FileOf(Number number) {
+  const File* FileOf(Number number) const {
     const size_t place = number % kMost;
     return number != kNone && place < files_.size() &&
                    files_[place].number == number
                ? &files_[place]
                : nullptr;
+  }
+  File* FileOf(Number number) {
+    return const_cast<File*>(std::as_const(*this).FileOf(number));
+  }
+  bool IsNameOf(PathTree::Node node, Number number) const {
+    return node != PathTree::kNone && names_.number(node) == number;
   }
   Number ByInode(uint64_t inode) const;
   void SetInode(File* file, uint64_t inode);
@@ -85,7 +114,7 @@ class FileIdentities {
   void Name(Number number, std::string_view path);
   void Unname(PathTree::Node node);
   void EndIfUnused(const File& file);
-  Number TakeMaking(const Event& event, std::string_view path);
+  Touched TakeMaking(const Event& event, std::string_view path);
   Touched TakeRename(const Event& event, format::RecordPaths& paths);
   void TakeRemoval(const Event& event, Number number, std::string_view path);
   void Open(const Event& event, Number number);

@@ -20,10 +20,11 @@ bool MakesNonDirectory(Op op) {
          op == Op::symlink_;
 }
 
-bool IsDirectoryOp(Op op) {
-  return op == Op::mkdir_ || op == Op::rmdir_ || op == Op::opendir_ ||
-         op == Op::readdir_ || op == Op::releasedir_ || op == Op::fsyncdir_ ||
-         op == Op::statfs_;
+// Who only looks at files is not told of.
+bool Matters(Op op) {
+  return tally::Transfers(op) || MakesNonDirectory(op) || op == Op::unlink_ ||
+         op == Op::rename_ || op == Op::link_ || op == Op::open_ ||
+         op == Op::release_;
 }
 
 }  // namespace
@@ -51,71 +52,32 @@ std::string FileLife::Users::Names() const {
   return more.Estimate() == 0 ? text : text + " and more";
 }
 
-FileLives::Number FileLives::Find(uint64_t inode, std::string_view path) const {
-  if (inode != 0) {
-    const auto found = names_->by_inode.find(inode);
-    return found == names_->by_inode.end() ? kNone : found->second;
+FileLife* FileLives::Find(Number number) {
+  const auto found = mount_->lives.find(number);
+  return found == mount_->lives.end() ? nullptr : &found->second;
+}
+
+FileLife* FileLives::FindOrMake(const Event& event, Number number,
+                                std::string_view path, Field inode) {
+  if (number == FileIdentities::kNone) return nullptr;
+  const auto [at, fresh] = mount_->lives.try_emplace(number);
+  FileLife& life = at->second;
+  if (fresh) {
+    life.number = ++last_;
+    life.mount = mount_->number;
+    life.inode = NumberOr0(event, inode);
+    life.path = path;
   }
-  const PathTree::Node node = names_->by_path.Find(path);
-  return node == PathTree::kNone ? kNone : names_->by_path.number(node);
-}
-
-FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
-  if (const Number number = Find(inode, path); number != kNone) return number;
-  if (inode == 0 && path.empty()) return kNone;
-  if (lives_.size() >= kMost) {
-    ++not_followed_;
-    return kNone;
-  }
-  const Number number = ++last_;
-  FileLife& life = lives_[number];
-  life.mount = mount_;
-  life.inode = inode;
-  if (inode != 0) names_->by_inode[inode] = number;
-  if (!path.empty()) Name(number, path);
-  return number;
-}
-
-void FileLives::Name(Number number, std::string_view path) {
-  FileLife& life = lives_[number];
-  life.path = path;
-  life.node = names_->by_path.Make(path);
-  if (life.node == PathTree::kNone) return;
-  // The file that had the name keeps it as a text.
-  const Number before = names_->by_path.number(life.node);
-  if (const auto at = lives_.find(before);
-      before != number && at != lives_.end() && at->second.node == life.node) {
-    at->second.path = path;
-    at->second.node = PathTree::kNone;
-  }
-  names_->by_path.SetNumber(life.node, number);
-}
-
-bool FileLives::IsNameOf(PathTree::Node node, Number number) const {
-  return node != PathTree::kNone && names_->by_path.number(node) == number;
-}
-
-std::string FileLives::PathOf(Number number, const FileLife& life) const {
-  return IsNameOf(life.node, number) ? names_->by_path.PathOf(life.node)
-                                     : life.path;
-}
-
-void FileLives::Drop(PathTree::Node node, Number number) {
-  if (IsNameOf(node, number)) names_->by_path.Drop(node);
+  return &life;
 }
 
 void FileLives::Part(Number number) {
-  FileLife& life = lives_[number];
-  life.path = PathOf(number, life);
-  const auto by = lives_.find(life.replaced_by);
-  ended_(life, by == lives_.end() ? nullptr : &by->second);
-  if (const auto at = names_->by_inode.find(life.inode);
-      at != names_->by_inode.end() && at->second == number) {
-    names_->by_inode.erase(at);
-  }
-  Drop(life.node, number);
-  Drop(life.other, number);
-  lives_.erase(number);
+  FileLife* const life = Find(number);
+  if (life == nullptr) return;
+  std::string path = mount_->files.PathOf(number);
+  if (!path.empty()) life->path = std::move(path);
+  ended_(*life, Find(life->replaced_by));
+  mount_->lives.erase(number);
 }
 
 void FileLives::End(FileLife& life, const Record& record, FileLife::End end) {
@@ -126,146 +88,67 @@ void FileLives::End(FileLife& life, const Record& record, FileLife::End end) {
   life.ender = record.Text(Field::kComm);
 }
 
-// The file that was called so is not any more; it ends with its last name.
-void FileLives::Unname(std::string_view path, const Record& record,
-                       FileLife::End end, Number by) {
-  const PathTree::Node node = names_->by_path.Find(path);
-  Number number =
-      node == PathTree::kNone ? kNone : names_->by_path.number(node);
-  const bool unlinks = record.event.op == Op::unlink_;
-  // By a name that it had before the trace began.
-  if (number == kNone && unlinks && record.event.Has(Field::kNlink)) {
-    number = Find(NumberOr0(record.event, Field::kInode), {});
+void FileLives::Remove(const Record& record, Number number,
+                       std::string_view path, FileLife::End end, Number by) {
+  FileLife* const life = Find(number);
+  if (life == nullptr || life->end != FileLife::End::kNone ||
+      !mount_->files.IsRemoved(number)) {
+    return;
   }
-  if (number == kNone || number == by) return;
-  Drop(node, number);
-  const auto found = lives_.find(number);
-  if (found == lives_.end()) return;
-  FileLife& life = found->second;
-  if (life.node == node) {
-    life.path = path;
-    life.node = IsNameOf(life.other, number) ? life.other : PathTree::kNone;
-  }
-  if (life.links != 0) --life.links;
-  // Names that were given before the trace began only the count tells of.
-  const bool remains = unlinks && record.event.Has(Field::kNlink)
-                           ? record.event.Get(Field::kNlink) > 1
-                           : life.links != 0;
-  if (remains || life.end != FileLife::End::kNone) return;
-  life.path = PathOf(number, life);
-  End(life, record, end);
-  life.open_at_end = life.handles != 0;
-  life.replaced_by = by;
+  life->path = path;
+  End(*life, record, end);
   // Who has it open goes on using it.
-  if (!life.open_at_end || life.inode == 0) Part(number);
+  life->open_at_end = mount_->files.IsOpen(number);
+  life->replaced_by = by;
 }
 
-void FileLives::TakeCreation(const Record& record, uint64_t inode,
-                             std::string_view path) {
-  // A create that found the file there is an open.
-  const bool may_open = record.event.op == Op::create_;
-  const auto found = lives_.find(Find(inode, may_open ? path : ""));
-  // A number that is given again: its file has gone, maybe unseen. One that is
-  // new has one name.
-  const auto has_name = [&] {
-    return path.empty() || PathOf(found->first, found->second) == path ||
-           Find(0, path) == found->first ||
-           NumberOr0(record.event, Field::kNlink) > 1;
-  };
-  const bool stale =
-      found != lives_.end() && inode != 0 &&
-      (!may_open || found->second.end != FileLife::End::kNone || !has_name());
-  const bool fresh = found == lives_.end() || stale;
-  const Number before = stale ? found->first : kNone;
+void FileLives::TakeCreation(const Record& record, const Touched& touched,
+                             Number called, std::string_view path) {
   // What is told of one without a name is its directory.
   const bool nameless = record.event.op == Op::tmpfile_;
+  FileLife* const life =
+      FindOrMake(record.event, touched.file, nameless ? "" : path);
+  if (life == nullptr || !touched.made) return;
   // One with a new inode under a known name took the place of what went unseen.
-  if (fresh && !nameless) {
-    Unname(path, record, FileLife::End::kRemoved, kNone);
-  }
-  if (lives_.contains(before)) Part(before);
-  const Number number = FindOrMake(inode, nameless ? "" : path);
-  if (number == kNone) return;
-  FileLife& life = lives_[number];
-  if (fresh) {
-    life.created = counts_;
-    life.begin_ns = record.real_ns;
-    life.born_path = path;
-    life.nameless = nameless;
-    if (nameless) life.links = 0;
-    life.maker = record.Text(Field::kComm);
-  }
-  if (record.event.Has(Field::kFh)) ++life.handles;
+  Remove(record, called, path, FileLife::End::kRemoved);
+  life->created = counts_;
+  life->begin_ns = record.real_ns;
+  life->born_path = path;
+  life->nameless = nameless;
+  life->maker = record.Text(Field::kComm);
 }
 
-void FileLives::TakeLink(uint64_t inode, std::string_view path,
-                         std::string_view to) {
-  const Number number = FindOrMake(inode, path);
-  if (number == kNone || to.empty()) return;
-  FileLife& life = lives_[number];
-  ++life.links;
-  if (life.nameless) {
-    life.nameless = false;
-    life.born_path = to;
-  }
-  if (life.node == PathTree::kNone) {
-    Name(number, to);
-    return;
-  }
-  life.other = names_->by_path.Make(to);
-  if (life.other != PathTree::kNone) {
-    names_->by_path.SetNumber(life.other, number);
-  }
+void FileLives::TakeLink(const Event& event, Number number,
+                         format::RecordPaths& paths) {
+  FileLife* const life = FindOrMake(event, number, paths.first());
+  if (life == nullptr || !life->nameless || paths.second().empty()) return;
+  life->nameless = false;
+  life->path = life->born_path = paths.second();
 }
 
-void FileLives::TakeOpen(uint64_t inode, std::string_view path) {
-  const Number number = FindOrMake(inode, path);
-  if (number == kNone) return;
-  FileLife& life = lives_[number];
-  ++life.handles;
-  // Found by a name that it had before the trace began.
-  const bool named = life.node != PathTree::kNone || path.empty();
-  if (!named && life.end == FileLife::End::kNone) Name(number, path);
-}
-
-void FileLives::TakeRelease(const Record& record, uint64_t inode,
+void FileLives::TakeRelease(const Record& record, Number number,
                             std::string_view path) {
-  const Number number = FindOrMake(inode, path);
-  if (number == kNone) return;
-  FileLife& life = lives_[number];
-  if (life.handles == 0 || --life.handles != 0) return;
-  if (life.nameless) End(life, record, FileLife::End::kRemoved);
-  if (life.end == FileLife::End::kNone) return;
+  FileLife* const life = FindOrMake(record.event, number, path);
+  if (life == nullptr || mount_->files.IsOpen(number)) return;
+  if (life->nameless) End(*life, record, FileLife::End::kRemoved);
   // The kernel tells of a close after it: beside the removal, it was before it.
-  if (record.real_ns < life.ended_by_ns) life.open_at_end = false;
-  Part(number);
+  if (record.real_ns < life->ended_by_ns) life->open_at_end = false;
 }
 
-void FileLives::TakeRename(const Record& record, std::string_view path,
-                           std::string_view to) {
-  if (path.empty() || to.empty() || to == path) return;
+void FileLives::TakeRename(const Record& record, const Touched& touched,
+                           format::RecordPaths& paths) {
   const Event& event = record.event;
-  if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
-    names_->by_path.Exchange(path, to);
-    return;
-  }
-  const PathTree::Node node = names_->by_path.Find(path);
-  const bool directory =
-      event.Has(Field::kMode)
-          ? S_ISDIR(event.Get(Field::kMode))
-          : node != PathTree::kNone && names_->by_path.IsDirectory(node);
-  if (directory) {
-    names_->by_path.Move(path, to);
-    return;
-  }
-  const Number moved = FindOrMake(NumberOr0(event, Field::kInode), path);
-  if (moved == kNone) return;
-  Unname(to, record, FileLife::End::kReplaced, moved);
-  if (const PathTree::Node at = names_->by_path.Find(path);
-      at != PathTree::kNone && names_->by_path.number(at) == moved) {
-    names_->by_path.Drop(at);
-  }
-  Name(moved, to);
+  const bool exchange =
+      (NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0;
+  if (exchange) return;
+  const bool file =
+      event.Has(Field::kMode) && !S_ISDIR(event.Get(Field::kMode));
+  FileLife* const life = file ? FindOrMake(event, touched.file, paths.second())
+                              : Find(touched.file);
+  if (touched.second == touched.file) return;
+  if (life != nullptr) life->path = paths.second();
+  Remove(record, touched.second, paths.second(), FileLife::End::kReplaced,
+         touched.file);
 }
 
 void FileLives::Use(FileLife& life, const Record& record,
@@ -287,21 +170,18 @@ void FileLives::Use(FileLife& life, const Record& record,
 }
 
 // A copy uses two files: it reads one and writes the other.
-void FileLives::TakeTransfers(const Record& record, FileLife::Process process) {
+void FileLives::TakeTransfers(const Record& record, const Touched& touched,
+                              FileLife::Process process,
+                              format::RecordPaths& paths) {
   for (const tally::Transfer& transfer : tally::TransfersOf(record.event)) {
-    PathBuffer buffer;
-    const Number number =
-        FindOrMake(NumberOr0(record.event, tally::InodeField(transfer.end)),
-                   format::PathOf(record, transfer.end, buffer));
-    if (number == kNone) continue;
-    if (counts_) Use(lives_[number], record, process, transfer);
+    const bool first = transfer.end == tally::End::kFile;
+    FileLife* const life =
+        FindOrMake(record.event, first ? touched.file : touched.second,
+                   first ? paths.first() : paths.second(),
+                   tally::InodeField(transfer.end));
+    if (life == nullptr) continue;
+    if (counts_) Use(*life, record, process, transfer);
   }
-}
-
-void FileLives::GoTo(uint32_t mount) {
-  if (names_ != nullptr && mount == mount_) return;
-  mount_ = mount;
-  names_ = &mounts_[mount];
 }
 
 void FileLives::Take(const Record& record, bool counts) {
@@ -309,45 +189,75 @@ void FileLives::Take(const Record& record, bool counts) {
   const Event& event = record.event;
   if (!HasRun(record)) return;
   const FileLife::Process process = processes_.Of(record).number;
-  if (Failed(event) || IsDirectoryOp(event.op)) return;
-  GoTo(OriginOf(record).mount);
-  if (tally::Transfers(event.op)) {
-    TakeTransfers(record, process);
+  if (Failed(event) || !Matters(event.op)) return;
+  const uint32_t mount = OriginOf(record).mount;
+  mount_ = mounts_.Of(mount, mount, [this](Number number) { Part(number); });
+  if (mount_ == nullptr) {
+    ++not_followed_;
     return;
   }
+  FileIdentities& files = mount_->files;
   format::RecordPaths paths(record);
-  const uint64_t inode = NumberOr0(event, Field::kInode);
-  if (MakesNonDirectory(event.op)) {
-    TakeCreation(record, inode, paths.first());
+  const bool makes = MakesNonDirectory(event.op);
+  const Number called =
+      makes ? files.Called(paths.first()) : FileIdentities::kNone;
+  const Touched touched = files.Take(event, paths);
+  if (makes) {
+    TakeCreation(record, touched, called, paths.first());
   } else if (event.op == Op::unlink_) {
     // There is nothing to tell about a file that was never seen before.
-    Unname(paths.first(), record, FileLife::End::kRemoved, kNone);
+    Remove(record, touched.file, paths.first(), FileLife::End::kRemoved);
   } else if (event.op == Op::rename_) {
-    TakeRename(record, paths.first(), paths.second());
+    TakeRename(record, touched, paths);
   } else if (event.op == Op::link_) {
-    TakeLink(inode, paths.first(), paths.second());
+    TakeLink(event, touched.file, paths);
   } else if (event.op == Op::open_) {
-    TakeOpen(inode, paths.first());
+    FindOrMake(event, touched.file, paths.first());
   } else if (event.op == Op::release_) {
-    TakeRelease(record, inode, paths.first());
+    TakeRelease(record, touched.file, paths.first());
+  } else {
+    TakeTransfers(record, touched, process, paths);
   }
+  files.Settle();
 }
 
 void FileLives::Finish() {
-  std::vector<Number> numbers;
-  for (const auto& [number, life] : lives_) numbers.push_back(number);
-  std::ranges::sort(numbers);
-  for (const Number number : numbers) {
-    GoTo(lives_[number].mount);
-    Part(number);
+  struct Left {
+    uint64_t number;
+    Mount* mount;
+    Number file;
+  };
+  std::vector<Left> left;
+  for (auto& [number, mount] : mounts_.all()) {
+    mount_ = &mount;
+    mount.files.ForEachOtherName([&](Number file, std::string path) {
+      if (FileLife* const life = Find(file)) life->path = std::move(path);
+    });
+    for (const auto& [file, life] : mount.lives) {
+      left.push_back({life.number, &mount, file});
+    }
+  }
+  std::ranges::sort(left, {}, &Left::number);
+  for (const Left& file : left) {
+    mount_ = file.mount;
+    Part(file.file);
   }
 }
 
+uint64_t FileLives::not_followed() const {
+  uint64_t sum = not_followed_;
+  for (const auto& [number, mount] : mounts_.all()) {
+    sum += mount.files.not_followed();
+  }
+  return sum;
+}
+
 std::string FileLives::Note() const {
-  if (not_followed_ == 0) return {};
-  return std::to_string(not_followed_) +
-         " operations were on files beyond the " + std::to_string(kMost) +
-         " that are followed at the same time";
+  const uint64_t operations = not_followed();
+  if (operations == 0) return {};
+  return std::to_string(operations) + " operations were on files beyond the " +
+         std::to_string(FileIdentities::kMost) +
+         " of each mount that are followed at the same time";
 }
 
 }  // namespace tracefs::query

@@ -1,20 +1,21 @@
-// FileLives: follows files by inode generation over creation, links, renames
-// and removal, and notes who read and wrote them. What sharing, life times,
-// churn and double writes are made from. Each mount has files of its own.
+// FileLives: what became of each file, from its creation over links and renames
+// to its removal, and who read and wrote it. What sharing, life times, churn
+// and double writes are made from. FileIdentities tells which file is which;
+// each mount has files of its own.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "tracefs/format/record.h"
+#include "tracefs/query/by_mount.h"
 #include "tracefs/query/distinct_count.h"
-#include "tracefs/query/path_tree.h"
+#include "tracefs/query/file_identities.h"
 #include "tracefs/query/process_numbers.h"
 #include "tracefs/tally/transfer.h"
 
@@ -38,12 +39,10 @@ struct FileLife {
     std::string Names() const;  // "cc1plus as (and more)"
   };
 
-  uint32_t mount = 0;                      // format::TraceOrigin
-  uint64_t inode = 0;                      // 0: not known
-  std::string path;                        // as it was last called
-  PathTree::Node node = PathTree::kNone;   // the same while it may change
-  PathTree::Node other = PathTree::kNone;  // a further name, or what was one
-  std::string born_path;                   // where it was created
+  uint32_t mount = 0;     // format::TraceOrigin
+  uint64_t inode = 0;     // 0: not known
+  std::string path;       // as it was last called
+  std::string born_path;  // where it was created
   // Made by O_TMPFILE, and no link has named it: born_path is its directory.
   bool nameless = false;
   bool created = false;   // its creation was seen, and asked about
@@ -57,10 +56,9 @@ struct FileLife {
   uint64_t written = 0;
   uint64_t reads = 0;
   uint64_t writes = 0;
-  uint64_t links = 1;    // names that are known
-  uint64_t handles = 0;  // opens that were not released
   bool open_at_end = false;
-  uint64_t replaced_by = 0;  // number of the file that took its name
+  uint64_t number = 0;       // larger than those of files that began earlier
+  uint64_t replaced_by = 0;  // the file that took its name, as identified
   Users readers;
   Users writers;
   std::array<uint64_t, 4> by_same{};
@@ -74,9 +72,6 @@ struct FileLife {
 // Used by one thread.
 class FileLives {
  public:
-  // Files that are followed at the same time.
-  static constexpr size_t kMost = size_t{1} << 18;
-
   // `ended` gets each file when it is gone (one without names when it is no
   // longer open), with the one that took its name (null if none did), or at
   // Finish.
@@ -92,53 +87,53 @@ class FileLives {
   // Those that are still there go to `ended`, in the order of their begins.
   void Finish();
   // Operations on files that there was no room for.
-  uint64_t not_followed() const { return not_followed_; }
+  uint64_t not_followed() const;
   // Sentence about them; empty if there is nothing to say.
   std::string Note() const;
 
  private:
-  using Number = uint64_t;
-  static constexpr Number kNone = 0;
+  using Number = FileIdentities::Number;
+  using Touched = FileIdentities::Touched;
 
-  // What files of one mount are called.
-  struct Names {
-    std::unordered_map<uint64_t, Number> by_inode;
-    PathTree by_path;
+  struct Mount {
+    Mount(uint32_t mount, std::function<void(Number)> gone)
+        : number(mount), files(std::move(gone)) {}
+
+    const uint32_t number;
+    FileIdentities files;
+    std::unordered_map<Number, FileLife> lives;
   };
 
-  void GoTo(uint32_t mount);
-  Number Find(uint64_t inode, std::string_view path) const;
-  Number FindOrMake(uint64_t inode, std::string_view path);
-  void Name(Number number, std::string_view path);
-  bool IsNameOf(PathTree::Node node, Number number) const;
-  std::string PathOf(Number number, const FileLife& life) const;
-  void TakeRename(const format::Record& record, std::string_view path,
-                  std::string_view to);
-  void Unname(std::string_view path, const format::Record& record,
-              FileLife::End end, Number by);
-  void TakeTransfers(const format::Record& record, FileLife::Process process);
+  // Null: it was not used, or is not followed.
+  FileLife* Find(Number number);
+  FileLife* FindOrMake(const Event& event, Number number, std::string_view path,
+                       Field inode = Field::kInode);
+  void TakeRename(const format::Record& record, const Touched& touched,
+                  format::RecordPaths& paths);
+  void TakeTransfers(const format::Record& record, const Touched& touched,
+                     FileLife::Process process, format::RecordPaths& paths);
   static void Use(FileLife& life, const format::Record& record,
                   FileLife::Process process, const tally::Transfer& transfer);
-  void TakeCreation(const format::Record& record, uint64_t inode,
-                    std::string_view path);
-  void TakeLink(uint64_t inode, std::string_view path, std::string_view to);
-  void TakeOpen(uint64_t inode, std::string_view path);
-  void TakeRelease(const format::Record& record, uint64_t inode,
+  void TakeCreation(const format::Record& record, const Touched& touched,
+                    Number called, std::string_view path);
+  void TakeLink(const Event& event, Number number, format::RecordPaths& paths);
+  void TakeRelease(const format::Record& record, Number number,
                    std::string_view path);
+  // Of one whose last name is gone, which was this one.
+  void Remove(const format::Record& record, Number number,
+              std::string_view path, FileLife::End end,
+              Number by = FileIdentities::kNone);
   static void End(FileLife& life, const format::Record& record,
                   FileLife::End end);
-  void Drop(PathTree::Node node, Number number);
   // Tells of its end, and forgets it.
   void Part(Number number);
 
   const std::function<void(const FileLife&, const FileLife* by)> ended_;
-  Number last_ = 0;
-  std::unordered_map<Number, FileLife> lives_;
-  std::map<uint32_t, Names> mounts_;
-  // The mount that is told of.
-  uint32_t mount_ = 0;
-  Names* names_ = nullptr;
-  uint64_t not_followed_ = 0;
+  uint64_t last_ = 0;
+  ByMount<Mount> mounts_;
+  // Of the operation that is being taken; null: there is no room.
+  Mount* mount_ = nullptr;
+  uint64_t not_followed_ = 0;  // of other mounts
   ProcessNumbers processes_;
   bool counts_ = true;  // the operation that is being taken
 };

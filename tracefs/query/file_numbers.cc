@@ -7,16 +7,6 @@
 
 namespace tracefs::query {
 
-void FileNumbers::GoTo(uint32_t mount) {
-  if (files_ != nullptr && mount == mount_) return;
-  auto at = mounts_.find(mount);
-  if (at == mounts_.end() && mounts_.size() < kMostMounts) {
-    at = mounts_.try_emplace(mount, [](FileIdentities::Number) {}).first;
-  }
-  mount_ = mount;
-  files_ = at == mounts_.end() ? nullptr : &at->second;
-}
-
 FileNumbers::Found FileNumbers::Of(const format::Record& record) {
   const Event& event = record.event;
   if (!HasRun(record)) return {};
@@ -24,10 +14,11 @@ FileNumbers::Found FileNumbers::Of(const format::Record& record) {
   if (Failed(event) && !event.Has(Field::kInode)) return {};
   const uint32_t mount = OriginOf(record).mount;
   FileIdentities::Touched touched;
-  GoTo(mount);
-  if (files_ != nullptr) {
+  FileIdentities* const files =
+      mounts_.Of(mount, [](FileIdentities::Number) {});
+  if (files != nullptr) {
     format::RecordPaths paths(record);
-    touched = files_->Take(event, paths);
+    touched = files->Take(event, paths);
   }
   const auto hash = [&](Field inode, FileIdentities::Number number) {
     // Numbers of files have the highest bit, which no inode number has.

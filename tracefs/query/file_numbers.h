@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "tracefs/format/record.h"
+#include "tracefs/query/by_mount.h"
 #include "tracefs/query/file_identities.h"
 
 namespace tracefs::query {
@@ -14,25 +14,18 @@ namespace tracefs::query {
 // Used by one thread.
 class FileNumbers {
  public:
-  // Mounts whose files are followed; of others inode numbers tell.
-  static constexpr size_t kMostMounts = 256;
-
   // Hashes; 0: there is no such file, or nothing tells its inode.
   struct Found {
     uint64_t file = 0;
     uint64_t second = 0;  // the destination of a copy
   };
 
-  // In order of time, every operation: also those that count for nothing.
+  // In order of time, every operation: also those that count for nothing. Of
+  // mounts there is no room for inode numbers tell.
   Found Of(const format::Record& record);
 
  private:
-  void GoTo(uint32_t mount);
-
-  std::map<uint32_t, FileIdentities> mounts_;
-  // The mount that is told of, and its files; null: there is no room.
-  uint32_t mount_ = 0;
-  FileIdentities* files_ = nullptr;
+  ByMount<FileIdentities> mounts_;
 };
 
 }  // namespace tracefs::query

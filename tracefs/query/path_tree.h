@@ -52,6 +52,14 @@ class PathTree {
   }
   static constexpr Node kRoot = 0;
 
+  // All names that have a number.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    for (const auto& [key, node] : index_) {
+      if (nodes_[node].number != 0) visit(node);
+    }
+  }
+
   // As it is called now. Of what lies deeper than any path goes the end.
   std::string PathOf(Node node) const;
 
