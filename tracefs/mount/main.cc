@@ -44,12 +44,14 @@ int Serve(const MountOptions& options,
   const Result<std::unique_ptr<Log>> log =
       Log::Open(options.log, options.foreground);
   if (!log.ok()) return Finish(kName, log.status());
-  if (options.log.kind == LogPlace::Kind::kAuto &&
-      (*log)->place().kind == LogPlace::Kind::kNone) {
-    std::cerr << "tracefs-mount: no log: there is neither the journal nor "
-                 "syslog; tracefs-ctl MNT stats tells of losses\n";
-  }
-  const Status status = Run(options, **log, [&] { return ready(**log); });
+  const Status status = Run(options, **log, [&] {
+    if (options.log.kind == LogPlace::Kind::kAuto &&
+        (*log)->place().kind == LogPlace::Kind::kNone) {
+      std::cerr << "tracefs-mount: no log: there is neither the journal nor "
+                   "syslog; tracefs-ctl MNT stats tells of losses\n";
+    }
+    return ready(**log);
+  });
   if (status.ok()) return 0;
   if ((*log)->attended()) return Finish(kName, status);
   // Standard error is not visible any more.
