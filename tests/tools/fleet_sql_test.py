@@ -167,14 +167,15 @@ def check_summary(world):
         sql = world.sql(folder, "summary", "--top", "all")
         for title in ("operations", "processes", "directories", "errors"):
             compare(sql[title], own[title], "summary " + title)
-        facts = {r["what"].strip(): r["value"].split()[0]
-                 for r in own["summary"] if not r["what"].startswith(" ")}
+        facts = {r["what"]: r for r in own["summary"]}
         have = sql["summary"][0]
-        for what, column in (("operations", "operations"), ("span", "span_ns"),
-                             ("time in operations", "time_in_operations_ns"),
-                             ("bytes read", "bytes_read"),
-                             ("bytes written", "bytes_written")):
-            expect_equal(int(have[column]), int(facts[what]), what)
+        for what, key, column in (
+                ("operations", "count", "operations"),
+                ("from the first to the last", "time_ns", "span_ns"),
+                ("operations", "time_ns", "time_in_operations_ns"),
+                ("read", "bytes", "bytes_read"),
+                ("written", "bytes", "bytes_written")):
+            expect_equal(int(have[column]), facts[what][key], what)
 
 
 def check_files_without_a_name_and_exchanged_ones(world):

@@ -1265,9 +1265,9 @@ def check_clock_that_jumps(w):
             s.op("write", 1, "a", "/x", ino=1, fh=1, off=4 * i, len=4, res=4)
     trace = w.trace(s)
     questions(w, trace)
-    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[1]}
-    same((facts["operations"], facts["bytes written"],
-          facts["times the clock went back"]), ("30", "120", "1"), facts)
+    facts = {r["what"]: r for r in w.tables("summary", trace)[1]}
+    same((facts["operations"]["count"], facts["written"]["bytes"],
+          facts["times the clock went back"]["count"]), (30, 120, 1), facts)
     for words in (["--by", "op"], ["--every", "1s"], ["--by", "hour"]):
         rows = [json.loads(line) for line in w.run(
             "tracefs-dump", *words, "--format", "jsonl", trace).splitlines()]

@@ -169,15 +169,13 @@ def check_operations(w):
     expect_one(told, {"--by": of_by(w, trace), "--stats": of_stats(w, trace),
                       "page": of_page(w, trace), "sqlite": of_sqlite(w, trace),
                       "summary": of_summary(w, trace)})
-    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[1]}
+    facts = {r["what"]: r for r in w.tables("summary", trace)[1]}
     everything = {name: sum(row.get(name, 0) for row in told.values())
                   for name in ("count", "errors", "bytes", "time")}
-    same(int(facts["operations"]), everything["count"], "summary")
-    same(int(facts["  that failed"].split()[0]), everything["errors"],
-         "summary")
-    same(int(facts["time in operations"].split()[0]), everything["time"],
-         "summary")
-    same(max(int(facts["bytes read"]), int(facts["bytes written"])),
+    same(facts["operations"]["count"], everything["count"], "summary")
+    same(facts["failed"]["count"], everything["errors"], "summary")
+    same(facts["operations"]["time_ns"], everything["time"], "summary")
+    same(max(facts["read"]["bytes"], facts["written"]["bytes"]),
          max(told["read"]["bytes"], told["write"]["bytes"]) +
          told["copy_file_range"]["bytes"], "summary")
     page = json.loads(w.run("tracefs-report", "page", "--format", "json",

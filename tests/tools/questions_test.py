@@ -257,12 +257,10 @@ ERRNO = {1: "EPERM", ENOENT: "ENOENT", EACCES: "EACCES"}
 
 
 def q1(w, c):
-    # Of two lines on metadata the first is about operations.
-    facts = {r["what"].strip(): r["value"]
-             for r in reversed(w.tables(c[0])[1])}
-    same(facts["operations"], str(len(w.ops)))
+    facts = {r["what"]: r for r in w.tables(c[0])[1]}
+    same(facts["operations"]["count"], len(w.ops))
     metadata = sum(not is_io(o) for o in w.ops)
-    same(facts["on metadata"].split()[0], str(metadata))
+    same(facts["on metadata"]["count"], metadata)
     same({r["op"]: r["count"] for r in w.tables(c[0])[2]},
          dict(w.sums(lambda o: o["op"], one)))
 

@@ -59,7 +59,7 @@ class Blocks final : public Analysis {
           " in the middle");
     }
     Table counts;
-    counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kNumber}};
+    counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kCount}};
     for (const auto& [age, count] : lives_) {
       counts.rows.push_back(
           {Value::Number(age), Value::Number(count << shift_)});

@@ -73,36 +73,41 @@ class Summary final : public Analysis {
 
   std::vector<Table> Finish() override {
     Table table;
-    table.columns = {{"what"}, {"value"}};
-    const auto line = [&table](std::string_view what, std::string value) {
-      table.rows.push_back({Value::Text(what), Value::Text(value)});
+    table.columns = {{"what"},
+                     {"count", Unit::kCount},
+                     {"share", Unit::kShare},
+                     {"time", Unit::kDuration},
+                     {"time_share", Unit::kShare},
+                     {"bytes", Unit::kBytes}};
+    const auto line = [&table](std::string_view what, Row cells) {
+      Row row = {Value::Text(what)};
+      row.insert(row.end(), cells.begin(), cells.end());
+      row.resize(table.columns.size());
+      table.rows.push_back(std::move(row));
     };
-    const auto of = [](uint64_t part, uint64_t whole) {
-      // The largest numbers have no room for three more digits.
-      const uint64_t mille = whole == 0                 ? 0
-                             : part > UINT64_MAX / 1000 ? part / (whole / 1000)
-                                                        : part * 1000 / whole;
-      return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
-             std::to_string(mille % 10) + " %)";
+    const auto part = [this](uint64_t count) -> Row {
+      return {Value::Number(count), Value::Share(count, all_.count)};
     };
-    const auto about = [](const DistinctCount& n) {
-      return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());
+    const auto distinct = [&](const std::string& what, const DistinctCount& n) {
+      line(n.exact() ? what : what + ", about", {Value::Number(n.Estimate())});
     };
-    line("operations", std::to_string(all_.count));
-    line("  on metadata", of(metadata_.count, all_.count));
-    line("  that failed", of(all_.errors, all_.count));
-    if (inferred_ != 0)
-      line("  of inferred callers", of(inferred_, all_.count));
-    line("span", first_ns_ > last_ns_
-                     ? "0 ns"
-                     : ExactDurationText(last_ns_ - first_ns_));
-    line("time in operations", ExactDurationText(all_.time_ns));
-    line("  on metadata", of(metadata_.time_ns, all_.time_ns));
-    line("bytes read", std::to_string(all_.read));
-    line("bytes written", std::to_string(all_.written));
-    line("processes", about(processes_));
-    line("files and directories", about(files_));
-    if (back_ != 0) line("times the clock went back", std::to_string(back_));
+    line("operations",
+         {Value::Number(all_.count), {}, Value::Number(all_.time_ns)});
+    line("on metadata", {Value::Number(metadata_.count),
+                         Value::Share(metadata_.count, all_.count),
+                         Value::Number(metadata_.time_ns),
+                         Value::Share(metadata_.time_ns, all_.time_ns)});
+    line("failed", part(all_.errors));
+    if (inferred_ != 0) line("of inferred callers", part(inferred_));
+    line("from the first to the last",
+         {{},
+          {},
+          Value::Number(first_ns_ > last_ns_ ? 0 : last_ns_ - first_ns_)});
+    line("read", {{}, {}, {}, {}, Value::Number(all_.read)});
+    line("written", {{}, {}, {}, {}, Value::Number(all_.written)});
+    distinct("processes", processes_);
+    distinct("files and directories", files_);
+    if (back_ != 0) line("times the clock went back", {Value::Number(back_)});
     return {table};
   }
 

@@ -445,7 +445,7 @@ Table Grouping::BeginTable() const {
   for (const GroupValue value : spec_.values) {
     table.columns.push_back(ColumnOf(value));
   }
-  if (!store_->exact()) table.columns.push_back({"missed", Unit::kNumber});
+  if (!store_->exact()) table.columns.push_back({"missed", Unit::kCount});
   return table;
 }
 

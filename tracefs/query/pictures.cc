@@ -87,7 +87,7 @@ Table HistogramTable(const Table& counts, Unit unit, HistogramCuts cuts) {
 
 Table HistogramTable(const HistogramRows& rows, Unit unit, HistogramCuts cuts) {
   Table counts;
-  counts.columns = {{"from", unit}, {"count", Unit::kNumber}};
+  counts.columns = {{"from", unit}, {"count", Unit::kCount}};
   for (const auto& [low, count] : rows.by_low()) {
     counts.rows.push_back({Value::Number(low), Value::Number(count)});
   }

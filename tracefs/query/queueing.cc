@@ -109,7 +109,7 @@ class Queueing final : public Analysis {
                          {"cpid", Unit::kNumber},
                          {"count", Unit::kNumber, true},
                          {"overlapping", Unit::kNumber, true},
-                         {"deepest", Unit::kNumber}};
+                         {"deepest", Unit::kCount}};
     for (auto& [key, process] : processes_) {
       if (process.depth.overlapping() == 0) continue;
       processes.rows.push_back({Value::Text(process.comm),

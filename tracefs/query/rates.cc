@@ -90,12 +90,11 @@ class Rates final : public Analysis {
 
   std::vector<Table> Finish() override {
     Table table;
-    table.columns = {
-        {"period", Unit::kDuration},   {"periods", Unit::kNumber},
-        {"count_mean", Unit::kNumber}, {"count_p50", Unit::kNumber},
-        {"count_p90", Unit::kNumber},  {"count_p99", Unit::kNumber},
-        {"count_max", Unit::kNumber},  {"busiest", Unit::kTime},
-        {"bytes_max", Unit::kBytes},   {"most_bytes", Unit::kTime}};
+    table.columns = {{"period", Unit::kDuration},  {"periods", Unit::kCount},
+                     {"count_mean", Unit::kCount}, {"count_p50", Unit::kCount},
+                     {"count_p90", Unit::kCount},  {"count_p99", Unit::kCount},
+                     {"count_max", Unit::kCount},  {"busiest", Unit::kTime},
+                     {"bytes_max", Unit::kBytes},  {"most_bytes", Unit::kTime}};
     if (all_ != 0) {
       for (Rate& rate : rates_) {
         table.rows.push_back(rate.Finish(begin_ns_, all_));

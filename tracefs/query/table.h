@@ -18,6 +18,7 @@ namespace tracefs::query {
 enum class Unit : uint8_t {
   kText,
   kNumber,          // of things, or an id
+  kCount,           // of things, also where it cannot be added up
   kSigned,          // the same, that may be below zero: two's complement
   kBytes,           // the same, a size
   kDuration,        // ns

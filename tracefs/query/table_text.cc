@@ -135,6 +135,8 @@ std::string CellText(const TableColumn& column, const Value& value,
       return Percent(value.share);
     case Unit::kBytes:
       return SizeText(value.number);
+    case Unit::kCount:
+      return CountText(value.number);
     case Unit::kNumber:
       // What cannot be added up may be an id.
       if (column.adds) return CountText(value.number);

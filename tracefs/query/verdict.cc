@@ -27,10 +27,8 @@ class Verdict final : public Analysis {
     Table table;
     table.summary = std::move(text_.sentences);
     if (text_.findings.empty()) return {table};
-    table.columns = {{"time", Unit::kDuration},
-                     {"count", Unit::kNumber},
-                     {"what"},
-                     {"more"}};
+    table.columns = {
+        {"time", Unit::kDuration}, {"count", Unit::kCount}, {"what"}, {"more"}};
     for (const Saving& finding : text_.findings) {
       table.rows.push_back(
           {Value::Number(finding.time_ns), Value::Number(finding.count),

@@ -80,9 +80,8 @@ class Summary {
       return tables[table]["rows"].size() + Number(tables[table]["left_out"]);
     };
     const bool exact = tables["files"]["exact"].get<bool>();
-    text += (exact ? ", on " : ", on more than ") +
-            CountText(names("files"), "file or directory",
-                      "files and directories") +
+    text += (exact ? ", under " : ", under more than ") +
+            CountText(names("files"), "name", "names") +
             ", by " + CountText(names("commands"), "command", "commands") +
             " of " + CountText(names("users"), "user", "users") + ".";
     Say("info", std::move(text));

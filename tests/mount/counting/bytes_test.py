@@ -206,10 +206,10 @@ def check_report(suite, trace, told, model):
     def tables(question):
         return json.loads(suite.tool("tracefs-report", question, "--top", "all",
                                      "--format", "json", trace).stdout)["tables"]
-    facts = {r["what"]: r["value"] for table in tables("summary")
-             for r in table["rows"] if "what" in r and "value" in r}
-    expect_equal((facts["bytes read"], facts["bytes written"]),
-                 (str(model.read), str(model.written)), "summary")
+    facts = {r["what"]: r for table in tables("summary")
+             for r in table["rows"] if "what" in r}
+    expect_equal((facts["read"]["bytes"], facts["written"]["bytes"]),
+                 (model.read, model.written), "summary")
     expect_files({r["path"]: tuple(r[k] for k in KEYS)
                   for r in tables("uses")[0]["rows"]}, told, "uses")
     blocks = {r["what"]: r["bytes"] for r in tables("blocks")[0]["rows"]}

@@ -28,6 +28,7 @@ constexpr ComparedRun kCompared[] = {
 const char* UnitName(query::Unit unit) {
   switch (unit) {
     case query::Unit::kNumber:
+    case query::Unit::kCount:
       return "number";
     case query::Unit::kSigned:
       return "signed";
