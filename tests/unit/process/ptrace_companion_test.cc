@@ -193,60 +193,35 @@ TEST_F(PtraceCompanionTest, ASiblingOfAKilledMakerIsRecordedAndGoesOn) {
 }
 
 // A second SIGKILL ends the stop in which its children would be asked for, and
-// they get a parent that is known and has not made them.
+// they get a parent that is known and has not made them: one that waits, or one
+// that runs all the time and makes nothing.
 TEST_F(PtraceCompanionTest, AChildOfAMakerThatIsKilledTwiceGoesOn) {
-  Follow([] {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    const pid_t maker = ::fork();
-    if (maker == 0) {
-      ::prctl(PR_SET_NAME, "maker");
-      if (::syscall(SYS_fork) == 0) ::_exit(3);
-      ::pause();
-    }
-    AwaitItsStop(maker);
-    siginfo_t end = {};
-    while (end.si_pid != maker) {
-      ::kill(maker, SIGKILL);
-      ::waitid(P_PID, static_cast<id_t>(maker), &end,
-               WEXITED | WNOHANG | WNOWAIT);
-    }
-    while (::wait(nullptr) > 0) {
-    }
-    ::_exit(7);
-  });
-  if (IsSkipped()) return;
-  EXPECT_TRUE(TakeAll());
-  const auto end = said_.exits.find(static_cast<uint32_t>(child_));
-  ASSERT_NE(end, said_.exits.end());
-  EXPECT_EQ(end->second, 7u);
-}
-
-// As above, where its parent by now runs all the time and makes nothing.
-TEST_F(PtraceCompanionTest, AnOrphanGoesOnBesideABusyParent) {
-  Follow([] {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    const pid_t maker = ::fork();
-    if (maker == 0) {
-      ::prctl(PR_SET_NAME, "maker");
-      if (::syscall(SYS_fork) == 0) ::_exit(3);
-      ::pause();
-    }
-    AwaitItsStop(maker);
-    siginfo_t end = {};
-    while (end.si_pid != maker) {
-      ::kill(maker, SIGKILL);
-      ::waitid(P_PID, static_cast<id_t>(maker), &end,
-               WEXITED | WNOHANG | WNOWAIT);
-    }
-    while (::waitpid(-1, nullptr, WNOHANG) >= 0) {
-    }
-    ::_exit(7);
-  });
-  if (IsSkipped()) return;
-  EXPECT_TRUE(TakeAll());
-  const auto end = said_.exits.find(static_cast<uint32_t>(child_));
-  ASSERT_NE(end, said_.exits.end());
-  EXPECT_EQ(end->second, 7u);
+  for (const int how : {0, WNOHANG}) {
+    Follow([how] {
+      ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+      const pid_t maker = ::fork();
+      if (maker == 0) {
+        ::prctl(PR_SET_NAME, "maker");
+        if (::syscall(SYS_fork) == 0) ::_exit(3);
+        ::pause();
+      }
+      AwaitItsStop(maker);
+      siginfo_t end = {};
+      while (end.si_pid != maker) {
+        ::kill(maker, SIGKILL);
+        ::waitid(P_PID, static_cast<id_t>(maker), &end,
+                 WEXITED | WNOHANG | WNOWAIT);
+      }
+      while (::waitpid(-1, nullptr, how) >= 0) {
+      }
+      ::_exit(7);
+    });
+    if (IsSkipped()) return;
+    EXPECT_TRUE(TakeAll());
+    const auto end = said_.exits.find(static_cast<uint32_t>(child_));
+    ASSERT_NE(end, said_.exits.end());
+    EXPECT_EQ(end->second, 7u);
+  }
 }
 
 }  // namespace

@@ -67,23 +67,17 @@ class FileLinkTest : public testing::Test {
 };
 
 TEST_F(FileLinkTest, AFileThatIsGoneHasItsLastName) {
-  Run("plain");
-  EXPECT_EQ(Facts().exe, program_);
-  EXPECT_EQ(Facts().cwd, place_);
-  fs::remove(program_);
-  fs::remove(place_);
-  EXPECT_EQ(Facts().exe, program_);
-  EXPECT_EQ(Facts().cwd, place_);
-}
-
-TEST_F(FileLinkTest, ANameMayEndLikeTheMark) {
-  Run("x (deleted)");
-  EXPECT_EQ(Facts().exe, program_);
-  EXPECT_EQ(Facts().cwd, place_);
-  fs::remove(program_);
-  fs::remove(place_);
-  EXPECT_EQ(Facts().exe, program_);
-  EXPECT_EQ(Facts().cwd, place_);
+  // A name may end like the mark.
+  for (const char* name : {"plain", "x (deleted)"}) {
+    Run(name);
+    EXPECT_EQ(Facts().exe, program_);
+    EXPECT_EQ(Facts().cwd, place_);
+    fs::remove(program_);
+    fs::remove(place_);
+    EXPECT_EQ(Facts().exe, program_);
+    EXPECT_EQ(Facts().cwd, place_);
+    End();
+  }
 }
 
 TEST_F(FileLinkTest, OneOfSeveralNamesMayBeGone) {

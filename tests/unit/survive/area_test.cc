@@ -45,6 +45,12 @@ class AreaTest : public testing::Test {
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
   }
 
+  // The next daemon knows of its request.
+  void Succeed() {
+    area_->Remember(Dead().now);
+    Dead().used.store(0);
+  }
+
   // What would be the slot after the last one.
   void FillBehindSlots() {
     std::memset(static_cast<void*>(&area_->slot(Area::kSlots - 1) + 1), 0xff,
@@ -78,8 +84,7 @@ TEST_F(AreaTest, WhatWasDoneIsNotDoneAgain) {
     area_->Begin(7);
     CallOnce(-17);
   });
-  area_->Remember(Dead().now);
-  Dead().used.store(0);
+  Succeed();
   Live([&] {
     area_->Begin(7 | kSentAgain);
     const Made made = CallOnce(0);
@@ -97,8 +102,7 @@ TEST_F(AreaTest, ACallWithoutAResultIsMadeAgain) {
       return 0;
     });
   });
-  area_->Remember(Dead().now);
-  Dead().used.store(0);
+  Succeed();
   Live([&] {
     area_->Begin(7 | kSentAgain);
     if (!MayBeMade() || NotedBefore() != 99) ::_exit(1);
@@ -139,8 +143,7 @@ TEST_F(AreaTest, ACallWasMadeIfWhatItChangesHasChanged) {
       });
     });
     EXPECT_EQ(area_->header().doubts.load(), doubts);
-    area_->Remember(Dead().now);
-    Dead().used.store(0);
+    Succeed();
     Live([&] {
       area_->Begin(7 | kSentAgain);
       bool made = false;
@@ -167,8 +170,7 @@ TEST_F(AreaTest, ACallThatNothingWasNotedOfWasNotMade) {
       return 0;
     });
   });
-  area_->Remember(Dead().now);
-  Dead().used.store(0);
+  Succeed();
   Live([&] {
     area_->Begin(7 | kSentAgain);
     if (CallOnce(1).calls != 0) ::_exit(2);
@@ -188,8 +190,7 @@ TEST_F(AreaTest, AnotherRequestKnowsNothingOfThat) {
     area_->Begin(7);
     CallOnce(1);
   });
-  area_->Remember(Dead().now);
-  Dead().used.store(0);
+  Succeed();
   Live([&] {
     area_->Begin(8 | kSentAgain);
     const Made made = CallOnce(2);

@@ -193,7 +193,7 @@ TEST_F(HandOverTest, TheOtherProgramGoesOn) {
   EXPECT_EQ(HandOverWord::Of(*area_).generation, 1u);
   EXPECT_EQ(HandOverWord::Of(*area_).phase, Phase::kNone);
   EXPECT_EQ(told_->daemons, 1u);
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(HandOverTest, OneThatWouldNotIsNotTried) {
@@ -365,9 +365,8 @@ TEST_F(HandOverTest, Malicious_ADaemonCannotHaveAnotherProcessKilled) {
         End(1);
       },
       Options("take over"));
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  AwaitSpare();
+  KillKeeper();
   Await([&] { return area_->header().ended == 1; });
   EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);
   EXPECT_EQ(HandOverWord::Of(*area_).generation, 1u);
@@ -394,9 +393,8 @@ TEST_F(HandOverTest, ADaemonThatIsNoChildAndDoesNotEndIsEnded) {
         End(1);
       },
       Options("take over"));
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  AwaitSpare();
+  KillKeeper();
   Await([&] { return area_->header().ended == 1; });
   EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);
   Await([&] { return !IsAlive(told_->daemon); });
@@ -477,7 +475,7 @@ TEST_F(HandOverTest, OneThatDiesLeavesTheMountToTheSpare) {
       },
       Options("die"));
   Status();
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
   EXPECT_EQ(Said(), "no upgrade: the process that was to take over has ended");
   EXPECT_EQ(told_->number, 101u);
   EXPECT_EQ(area_->header().keepers, 1u);
@@ -568,12 +566,11 @@ TEST_F(HandOverTest, AKeepersDeathEndsATrial) {
   Await([&] { return ChildOf(keeper_, name) > 0; });
   const pid_t trial = ChildOf(keeper_, name);
   ASSERT_GT(trial, 0);
-  ::kill(keeper_, SIGKILL);
-  Status();
+  KillKeeper();
   Await([&] { return !IsAlive(trial); });
   Await([&] { return area_->header().ended == 1; });
   EXPECT_EQ(Said(), "no upgrade: the process that was to take over has ended");
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST_F(KeeperTest, TheSpareTakesThePlaceOfAKeeperThatWasKilled) {
   }
   Await([&] { return told_->daemons == 7U; });
   // And there is nobody left in the end.
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(KeeperTest, KeeperAndDaemonMayBeKilledAtOnce) {
@@ -157,7 +157,7 @@ TEST_F(KeeperTest, KeeperAndDaemonMayBeKilledAtOnce) {
   ::kill(told_->daemon, SIGKILL);
   Status();
   Await([&] { return told_->daemons >= 2; });
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(KeeperTest, AKeeperMayBeKilledWhenItHasHalfMadeADaemon) {
@@ -173,10 +173,9 @@ TEST_F(KeeperTest, AKeeperMayBeKilledWhenItHasHalfMadeADaemon) {
   ::kill(told_->daemon, SIGKILL);
   Await([&] { return !IsAlive(told_->daemon); });
   area_->header().daemon.store(FreeNumberOf(keeper_));
-  ::kill(keeper_, SIGKILL);
-  Status();
+  KillKeeper();
   Await([&] { return told_->daemons >= 2; });
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(KeeperTest, SignalsArePassedOnAndTheKeeperStays) {
@@ -255,14 +254,13 @@ TEST_F(KeeperTest, WhatTellsTheMountToEndIsKnownToTheSpare) {
     End(0);
   });
   Await([&] { return told_->daemons == 1; });
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  AwaitSpare();
   ::kill(keeper_, SIGTERM);
   Await([&] { return told_->number == 1; });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  KillKeeper();
   Await([&] { return area_->header().keepers == 1; });
   ::kill(told_->daemon, SIGKILL);
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
   EXPECT_EQ(told_->number, static_cast<uint32_t>(SIGTERM));
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -281,11 +279,11 @@ TEST_F(KeeperTest, ADaemonKilledWhileTheMountEndsIsFollowedUntilItHas) {
       ::kill(::getpid(), SIGKILL);
     });
     if (keeper_too) {
-      Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+      AwaitSpare();
       ::kill(keeper_, SIGKILL);
     }
     Status();
-    Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+    AwaitEnd();
     EXPECT_EQ(told_->daemons, 3U) << keeper_too;
   }
 }
@@ -306,12 +304,11 @@ TEST_F(KeeperTest, SignalsReachADaemonThatIsNoChild) {
     End(0);
   });
   Await([&] { return told_->number == 1; });
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  AwaitSpare();
+  KillKeeper();
   Await([&] { return Child("tracefs-keeper") > 0; });
   ::kill(area_->header().keeper, SIGTERM);
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
   EXPECT_EQ(told_->number, static_cast<uint32_t>(SIGTERM));
 }
 
@@ -327,9 +324,8 @@ TEST_F(KeeperTest, Malicious_ADaemonCannotHaveSignalsSentToOthers) {
     area_->header().daemon.store(self);
     ::_exit(0);
   });
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  AwaitSpare();
+  KillKeeper();
   Await([&] { return told_->number == 1; });
   const pid_t keeper = area_->header().keeper;
   ::kill(keeper, SIGTERM);
@@ -357,8 +353,7 @@ TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
     End(0);
   });
   Await([&] { return told_->number == 1; });
-  pid_t spare = 0;
-  Await([&] { return (spare = ChildOf(keeper_, "tracefs-spare")) > 0; });
+  const pid_t spare = AwaitSpare();
   ASSERT_GT(spare, 0);
   // Both at once.
   ::kill(spare, SIGSTOP);
@@ -367,7 +362,7 @@ TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
   // It is a zombie for as long as nobody has waited for it.
   Await([&] { return area_->header().ended == 1; });
   Status();
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(KeeperTest, ASpareThatWasKilledIsReplaced) {
@@ -393,13 +388,12 @@ TEST_F(KeeperTest, ASpareThatWasKilledIsReplaced) {
     const pid_t spare = ChildOf(keeper_, "tracefs-spare");
     return spare > 0 && spare != before;
   });
-  ::kill(keeper_, SIGKILL);
-  Status();
+  KillKeeper();
   Await([&] { return area_->header().keepers == 1; });
   EXPECT_NE(area_->header().keeper, keeper_);
   area_->header().ended.store(1);
   ::kill(told_->daemon, SIGKILL);
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
 }
 
 TEST_F(KeeperTest, ADaemonThatWasNoChildIsJudgedByWhatItNoted) {
@@ -426,12 +420,11 @@ TEST_F(KeeperTest, ADaemonThatWasNoChildIsJudgedByWhatItNoted) {
       world.end();
     });
     Await([&] { return told_->daemons == 1; });
-    Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
-    ::kill(keeper_, SIGKILL);
-    Status();
+    AwaitSpare();
+    KillKeeper();
     Await([&] { return area_->header().keepers == 1; });
     told_->number.store(1);
-    Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+    AwaitEnd();
     EXPECT_EQ(told_->daemons, world.daemons);
     EXPECT_EQ(area_->header().crashes, world.crashes);
   }
@@ -441,12 +434,11 @@ TEST_F(KeeperTest, TheSpareOfAMountThatNeverWasEnds) {
   area_->header().init_size.store(0);
   Keep([&](uint32_t) { Stay(); });
   Await([&] { return told_->daemons == 1; });
-  Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+  AwaitSpare();
   const pid_t daemon = told_->daemon;
-  ::kill(keeper_, SIGKILL);
-  Status();
+  KillKeeper();
   ::kill(daemon, SIGKILL);
-  Await([&] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  AwaitEnd();
   EXPECT_EQ(area_->header().keepers, 0U);
   EXPECT_EQ(told_->daemons, 1U);
 }

@@ -147,6 +147,21 @@ class KeeperWorld : public testing::Test {
     EXPECT_TRUE(what());
   }
 
+  // Until no keeper, spare or daemon is left.
+  void AwaitEnd() {
+    Await([] { return ::waitpid(-1, nullptr, WNOHANG) < 0; });
+  }
+  // The keeper's spare, when there is one.
+  pid_t AwaitSpare() {
+    pid_t spare = 0;
+    Await([&] { return (spare = ChildOf(keeper_, "tracefs-spare")) > 0; });
+    return spare;
+  }
+  void KillKeeper() {
+    ::kill(keeper_, SIGKILL);
+    Status();
+  }
+
   // One that has nothing to do with any of them, and a daemon that says it is
   // this one.
   static pid_t MakeBystander() {
