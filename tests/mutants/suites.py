@@ -132,6 +132,7 @@ def outcome(suite: Suite, arguments, usual: Took, more=None):
     `usual` is what it takes without a fault."""
     limit = int(LEAST_CPU + 5 * usual.cpu)
     scratch = tempfile.mkdtemp(prefix="mutate-")
+    os.chmod(scratch, 0o755)  # some tests become other users
     begin = time.monotonic()
     try:
         done = run(suite.command + arguments,

@@ -18,7 +18,9 @@ Status PlanBuilder::DoName(const Observed& seen) {
   if (seen.ok()) {
     const LinkId known = model_.Find(seen.parent, seen.name);
     found = Named(seen.parent, seen.name, seen);
-    repeated = known != kNoLink && LooksAgain(found, seen);
+    // By a name that was not known it is the first, whatever was seen of the
+    // file by others.
+    repeated = LooksAgain(found, seen) && known != kNoLink;
     Learn(found, seen);
   }
   if (!seen.selected) return {};

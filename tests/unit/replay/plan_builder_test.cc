@@ -10,126 +10,16 @@
 #include <linux/fuse.h>
 #include <sys/stat.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/support/trace_builder.h"
-#include "tracefs/format/trace_merger.h"
-#include "tracefs/replay/action.h"
+#include "tests/unit/replay/told_plan.h"
 
 namespace tracefs::replay {
 namespace {
 
+using namespace test;  // NOLINT(google-build-using-namespace)
 using testing::ElementsAre;
-
-constexpr uint64_t kRootInode = 1;
-
-struct Told {
-  Event event;
-  bool selected = true;
-  bool marked = false;
-};
-
-// One that lacks nothing.
-Event Whole(Op op, uint64_t at_us, uint64_t for_us = 1) {
-  Event e;
-  e.op = op;
-  e.Set(Field::kTime, test::TraceBuilder::kMonotonicNs + at_us * 1000);
-  e.Set(Field::kLatency, for_us * 1000);
-  e.Set(Field::kTid, 7);
-  e.Set(Field::kUid, 0);
-  e.Set(Field::kGid, 0);
-  e.SetResult(0, 0);
-  return e;
-}
-Event Named(Op op, const char* name, uint64_t inode, uint64_t at_us,
-            uint64_t for_us = 1) {
-  Event e = Whole(op, at_us, for_us);
-  e.Set(Field::kParentInode, kRootInode);
-  e.name = name;
-  if (inode != 0) e.Set(Field::kInode, inode);
-  return e;
-}
-Event Create(const char* name, uint64_t inode, uint64_t at_us,
-             uint64_t for_us = 1) {
-  Event e = Named(Op::create_, name, inode, at_us, for_us);
-  e.Set(Field::kArgMode, S_IFREG | 0644);
-  e.Set(Field::kFlags, O_RDWR);
-  e.Set(Field::kFh, inode);
-  return e;
-}
-Event Write(uint64_t inode, uint64_t at_us, std::string_view bytes) {
-  Event e = Whole(Op::write_, at_us);
-  e.Set(Field::kInode, inode);
-  e.Set(Field::kFh, inode);
-  e.Set(Field::kOffset, 0);
-  e.Set(Field::kLength, bytes.size());
-  e.SetResult(static_cast<int64_t>(bytes.size()), 0);
-  e.data = AsBytes(bytes);
-  return e;
-}
-Event Failed(Event e, int error) {
-  e.SetResult(-1, error);
-  return e;
-}
-
-struct Planned {
-  Lacks lacks;
-  PlanHeader header;
-  std::vector<std::string> actions;  // "create a", "open b made up"
-};
-
-Planned Plan(const std::vector<Told>& told,
-             const BuilderOptions& options = {}) {
-  test::TraceBuilder trace;
-  const uint32_t root = trace.DefinePath(0, "");
-  for (const Told& one : told) {
-    const auto path = [&](Field f) {
-      return one.event.Has(f) && one.event.Get(f) == kRootInode ? root : 0;
-    };
-    trace.Add(one.event, {.path = 0,
-                          .parent = path(Field::kParentInode),
-                          .new_parent = path(Field::kNewParentInode),
-                          .process = 0});
-  }
-  trace.EndBlock();
-  trace.Finish();
-  const std::string bytes = trace.bytes();
-  auto writer = PlanWriter::CreateUnnamed("/tmp");
-  EXPECT_TRUE(writer.ok());
-  PlanBuilder builder(options, &*writer);
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(
-      std::make_unique<format::MemorySource>(AsBytes(bytes)),
-      format::TraceReaderOptions{}));
-  format::Record record;
-  for (size_t i = 0; merger.Next(&record) == format::ReadStep::kItem; ++i) {
-    EXPECT_TRUE(builder.Take(record, told[i].selected, told[i].marked).ok());
-  }
-  EXPECT_TRUE(builder.Finish().ok());
-  Planned planned{builder.lacks(), builder.header(), {}};
-  auto plan = writer->Finish(builder.header());
-  EXPECT_TRUE(plan.ok());
-  PlanReader reader(plan->get(), ChunkKind::kActions);
-  for (auto chunk = reader.Next(); chunk.ok() && *chunk;
-       chunk = reader.Next()) {
-    for (size_t at = 0, size = 0; at < (*chunk)->size(); at += size) {
-      Action a;
-      EXPECT_TRUE(DecodeAction(ByteSpan(**chunk).subspan(at), &a, &size).ok());
-      std::string text = std::string(Info(a.op).name);
-      if (!a.name.empty()) text += " " + std::string(a.name);
-      if (a.sequence == 0) text += ", made up";
-      if (a.Has(kUntimed) && a.sequence != 0) text += ", not selected";
-      if (a.Has(kMarked)) text += ", to be undone";
-      if (a.Has(kUnknownBytes)) text += ", of unknown bytes";
-      if (a.Has(kRacing)) text += ", racing";
-      planned.actions.push_back(text);
-    }
-  }
-  return planned;
-}
 
 // --- What a trace lacks.
 
