@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -129,7 +130,7 @@ TEST(PlanFileTest, KeepsChunksApartAndNoticesDamage) {
   EXPECT_FALSE(PlanReader::ReadHeader(fd->get()).ok());
 }
 
-TEST(IntervalSetTest, TellsWhatIsNewAsASetOfBytesDoes) {
+TEST(IntervalSetTest, KnowsWhatASetOfBytesKnows) {
   std::mt19937 random(4);
   for (int round = 0; round < 300; ++round) {
     IntervalSet set;
@@ -137,20 +138,50 @@ TEST(IntervalSetTest, TellsWhatIsNewAsASetOfBytesDoes) {
     for (int i = 0; i < 40; ++i) {
       const size_t begin = random() % 180;
       const size_t end = begin + random() % 20;
+      const bool adds = random() % 3 != 0;
       std::vector<bool> fresh(200);
-      ASSERT_TRUE(set.Add(begin, end, [&](uint64_t from, uint64_t to) {
-        for (uint64_t at = from; at < to; ++at) fresh[at] = true;
-      }));
+      if (adds) {
+        ASSERT_TRUE(set.Add(begin, end, [&](uint64_t from, uint64_t to) {
+          for (uint64_t at = from; at < to; ++at) fresh[at] = true;
+        }));
+      } else {
+        set.Remove(begin, end);
+      }
       for (size_t at = 0; at < bytes.size(); ++at) {
         const bool in = at >= begin && at < end;
-        ASSERT_EQ(fresh[at], in && !bytes[at]);
-        if (in) bytes[at] = true;
+        ASSERT_EQ(fresh[at], adds && in && !bytes[at]);
+        if (in) bytes[at] = adds;
       }
       for (size_t at = 0; at < bytes.size(); ++at) {
         ASSERT_EQ(set.Covers(at, at + 1), bytes[at]);
+        ASSERT_EQ(set.Touches(at, at + 1), bytes[at]);
       }
+      const size_t from = random() % 180;
+      const size_t to = from + random() % 20;
+      const auto some = bytes.begin() + static_cast<ptrdiff_t>(from);
+      const auto last = bytes.begin() + static_cast<ptrdiff_t>(to);
+      ASSERT_EQ(set.Covers(from, to), std::find(some, last, false) == last);
+      ASSERT_EQ(set.Touches(from, to), std::find(some, last, true) != last);
     }
   }
+}
+
+TEST(IntervalSetTest, Malicious_PiecesAreBounded) {
+  IntervalSet set;
+  for (uint64_t i = 0; i < IntervalSet::kMost; ++i) {
+    ASSERT_TRUE(set.Add(4 * i, 4 * i + 3));
+  }
+  EXPECT_FALSE(set.Add(1'000'000, 1'000'001));
+  EXPECT_FALSE(set.Covers(1'000'000, 1'000'001));
+  EXPECT_TRUE(set.Add(8, 11)) << "it is there";
+  set.Remove(9, 10);  // it would be one piece more
+  EXPECT_TRUE(set.Covers(8, 11));
+  set.Remove(8, 9);
+  EXPECT_FALSE(set.Touches(8, 9));
+  EXPECT_TRUE(set.Covers(9, 11));
+  set.Remove(4, 7);
+  EXPECT_FALSE(set.Touches(4, 7));
+  EXPECT_TRUE(set.Add(1'000'000, 1'000'001)) << "there is room again";
 }
 
 }  // namespace
