@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "tracefs/base/passed_files.h"
 #include "tracefs/control/request.h"
@@ -82,8 +83,7 @@ bool Connection::TakeLine(std::string* line, std::vector<UniqueFd>* files) {
   // The rest starts waiting only now.
   request_at_ = in_.empty() ? 0 : active_at_;
   if (in_.empty()) in_.shrink_to_fit();
-  *files = std::move(files_);
-  files_.clear();
+  *files = std::exchange(files_, {});
   busy_ = true;
   return true;
 }

@@ -74,5 +74,28 @@ TEST(ControlAnswerTest, Malicious_NestingAndNumberOfValuesAreBounded) {
   EXPECT_EQ(answer(many + "]").status().code(), StatusCode::kCorrupt);
 }
 
+// What a helper tells: the same, without the form of an answer.
+TEST(ControlAnswerTest, Malicious_WordsOfAPeerAreOnOneLineAndPrintable) {
+  const auto word = [](std::string_view text) {
+    const Result<std::string> made = PrintableJson(text);
+    return made.ok() ? *made : made.status().message();
+  };
+  EXPECT_EQ(word("{\"a\":\n [1, \"b\"]}"), "{\"a\":[1,\"b\"]}");
+  EXPECT_EQ(word("5"), "5");
+  const std::string escape = word("\"\\u001b[31m\\u202e\"");
+  EXPECT_EQ(escape.find('\x1b'), escape.npos);
+  EXPECT_EQ(escape.find("\xe2\x80\xae"), escape.npos);
+  for (const std::string& bad :
+       {std::string(), std::string("{"), std::string("{} {}"),
+        std::string(33, '[') + std::string(33, ']')}) {
+    EXPECT_EQ(word(bad), "it is no JSON");
+  }
+  EXPECT_EQ(word(std::string(32, '[') + std::string(32, ']')),
+            std::string(32, '[') + std::string(32, ']'));
+  // Brackets within texts are none, whatever marks are in them.
+  EXPECT_EQ(word("\"\\\"" + std::string(40, '[') + "\""),
+            "\"\\\"" + std::string(40, '[') + "\"");
+}
+
 }  // namespace
 }  // namespace tracefs

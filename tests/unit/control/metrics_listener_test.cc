@@ -126,6 +126,8 @@ TEST_F(MetricsListenerTest, AGroupMayUseIt) {
     ASSERT_TRUE(listener.ok());
     EXPECT_EQ(StatOf(path_).st_gid, 4242u);
     EXPECT_EQ(StatOf(path_).st_uid, 0u);
+    ASSERT_TRUE(ListenForMetrics("unix:" + path_ + "2", "4294967294").ok());
+    EXPECT_EQ(StatOf(path_ + "2").st_gid, 4294967294u) << "the last there is";
   }
 }
 

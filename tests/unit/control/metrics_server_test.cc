@@ -1,16 +1,19 @@
 // What collectors are answered, over a real socket.
 #include "tracefs/control/metrics_server.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/base/unique_fd.h"
@@ -141,7 +144,14 @@ TEST_F(MetricsServerTest, AfterStopNobodyAnswers) {
   EXPECT_THAT(Get("/metrics"), EndsWith("a 1\n"));
   server_->Stop();
   EXPECT_EQ(Get("/metrics"), "(no connection)");
+  // Its socket is closed by now, and the number may be another file's.
+  std::vector<UniqueFd> files;
+  for (int i = 0; i < 20; ++i) files.emplace_back(::dup(0));
   server_->Stop();
+  server_.reset();
+  for (const UniqueFd& file : files) {
+    EXPECT_GE(::fcntl(file.get(), F_GETFD), 0);
+  }
 }
 
 }  // namespace

@@ -42,11 +42,43 @@ TEST_F(ControlPlaceTest, OfTheEnvironmentOnlyWhatIsOursAndClosedIsTaken) {
   };
   if (::geteuid() == 0) {
     EXPECT_EQ(front(directory_), "/run/tracefs");
-    return;
   }
+  const std::string theirs = directory_ + "/theirs";
+  ASSERT_EQ(::mkdir(theirs.c_str(), 0700), 0);
+  const uid_t root = ::geteuid();
+  const uid_t user = root == 0 ? 4321 : root;
+  if (root == 0) {
+    ASSERT_EQ(::chown(directory_.c_str(), user, user), 0);
+    ASSERT_EQ(::seteuid(user), 0);
+  }
+  const std::string usual = "/run/user/" + std::to_string(user) + "/tracefs";
   EXPECT_EQ(front(directory_), directory_ + "/tracefs");  // mkdtemp: 0700
-  ASSERT_EQ(::chmod(directory_.c_str(), 0750), 0);
-  EXPECT_NE(front(directory_), directory_ + "/tracefs");
+  EXPECT_EQ(ControlDirectories(user).front(), usual);
+  EXPECT_EQ(ControlDirectories(user).size(), 2u);
+  const std::string link = directory_ + "/link";
+  ASSERT_EQ(::symlink(directory_.c_str(), link.c_str()), 0);
+  for (const std::string& other : {link, directory_ + "/none", std::string(),
+                                   directory_.substr(1), std::string("/tmp")}) {
+    EXPECT_EQ(front(other), usual) << other;
+  }
+  if (root == 0) {
+    EXPECT_EQ(front(theirs), usual);
+  }
+  for (const mode_t mode : {0750, 0704, 0701}) {
+    ASSERT_EQ(::chmod(directory_.c_str(), mode), 0);
+    EXPECT_EQ(front(directory_), usual) << mode;
+  }
+  if (root == 0) {
+    ASSERT_EQ(::seteuid(root), 0);
+  }
+}
+
+TEST_F(ControlPlaceTest, APlaceIsWhereALinkLeads) {
+  const std::string link = directory_ + "/link";
+  ASSERT_EQ(::symlink(directory_.c_str(), link.c_str()), 0);
+  EXPECT_EQ(PlaceOf(link), directory_);
+  EXPECT_EQ(PlaceOf(directory_ + "/none"), directory_ + "/none");
+  EXPECT_EQ(PlaceOf(-1), "");
 }
 
 TEST_F(ControlPlaceTest, AnotherUsersDirectoryIsAskedForInItsOwnPlaces) {
