@@ -384,6 +384,37 @@ TEST_F(BlockDecoderTest, ANumberReplacedByBytesIsOpaque) {
   EXPECT_TRUE(stats().unknown_arguments.empty());
 }
 
+// A number of which nothing is left but bytes is in no place of the record.
+TEST_F(BlockDecoderTest, OpaqueTimesAndReferencesAreNone) {
+  const ArgId ids[] = {ArgId::kTimeUsec,        ArgId::kTimeSec,
+                       ArgId::kPathId,          ArgId::kParentPathId,
+                       ArgId::kNewParentPathId, ArgId::kProcessId};
+  TraceBuilder trace;
+  for (const ArgId id : ids) {
+    trace.AddRaw(0x10b, [&](MessageWriter& out) {
+      out.Put<uint32_t>(Info(Field::kUid).arg_id, 5);
+      out.PutText(id, "opaque");
+      out.Put<uint32_t>(Info(Field::kGid).arg_id, 6);
+    });
+  }
+  trace.EndBlock();
+  Open(trace.bytes());
+  for (const ArgId id : ids) {
+    ASSERT_TRUE(Next());
+    EXPECT_FALSE(record_.event.Has(Field::kTime));
+    EXPECT_EQ(record_.time_resolution_ns, 0u);
+    EXPECT_EQ(record_.event.node, 0u);
+    EXPECT_EQ(record_.event.parent, 0u);
+    EXPECT_EQ(record_.event.new_parent, 0u);
+    EXPECT_EQ(record_.event.caller, nullptr);
+    EXPECT_EQ(record_.event.Get(Field::kUid), 5u);
+    EXPECT_EQ(record_.event.Get(Field::kGid), 6u);
+    ASSERT_EQ(record_.extra.size(), 1u) << static_cast<int>(id);
+    EXPECT_EQ(AsText(record_.extra[0].value), "opaque");
+  }
+  EXPECT_TRUE(stats().unknown_arguments.empty());
+}
+
 TEST_F(BlockDecoderTest, ThreeResolutionsOfTime) {
   TraceBuilder trace;
   trace.AddRaw(

@@ -113,6 +113,67 @@ TEST_F(FileChainTest, OnlyTheLastMayGrow) {
   EXPECT_FALSE(chain.MayGrow());
 }
 
+// The parts of a rotated trace, found one after the other.
+TEST_F(FileChainTest, LaterPartsAreFoundWhereOneHasEnded) {
+  Serial serial{};
+  std::vector<std::string> asked;
+  std::vector<std::string> there = {paths_[1], paths_[2]};
+  FileChain chain({paths_[1]}, /*follow=*/true,
+                  [&](const std::string& path, const Serial&, uint64_t part) {
+                    asked.push_back(path + " " + std::to_string(part));
+                    return there;
+                  });
+  EXPECT_EQ(Rest(chain, 100), "0123456789");
+  EXPECT_FALSE(chain.AwaitsPart()) << "it has no mark yet";
+  EXPECT_TRUE(asked.empty());
+  chain.Marked(FrameKind::kPartEnd, serial, {.part = 4});
+  EXPECT_TRUE(chain.AwaitsPart());
+  EXPECT_EQ(Rest(chain, 100), "abc") << "and not again the first";
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(asked[0], paths_[1] + " 4");
+  // Of a part that has not ended, more may come as long as somebody writes it.
+  asked.clear();
+  chain.Marked(FrameKind::kPart, serial, {.part = 5});
+  EXPECT_EQ(Rest(chain, 100), "");
+  EXPECT_TRUE(asked.empty());
+  folder_.Write("part2", "abcdef");
+  EXPECT_EQ(Rest(chain, 100), "def");
+  // In vain it is not looked for without end.
+  chain.Marked(FrameKind::kPartEnd, serial, {.part = 5});
+  int looks = 0;
+  while (chain.AwaitsPart() && looks < 100'000) {
+    EXPECT_EQ(Rest(chain, 100), "");
+    ++looks;
+  }
+  EXPECT_EQ(static_cast<size_t>(looks), asked.size());
+  EXPECT_GT(looks, 1);
+  EXPECT_LT(looks, 100'000);
+  EXPECT_EQ(asked.back(), paths_[2] + " 5");
+}
+
+TEST_F(FileChainTest, OnePartMayBeGoneBeforeItsTurn) {
+  std::vector<std::string> there = {folder_.Path("gone"), paths_[4]};
+  const auto later = [&](const std::string&, const Serial&, uint64_t) {
+    return there;
+  };
+  FileChain chain({paths_[1]}, true, later);
+  EXPECT_EQ(Rest(chain, 100), "0123456789");
+  chain.Marked(FrameKind::kPartEnd, Serial{}, {.part = 0});
+  EXPECT_EQ(Rest(chain, 100), "XYZ");
+  // Without a mark, or nobody who knows of others, it is missing.
+  for (const bool follow : {false, true}) {
+    FileChain plain({paths_[1], folder_.Path("gone")}, follow);
+    std::vector<std::byte> part(100);
+    ASSERT_TRUE(plain.Read(part).ok());
+    const auto missing = plain.Read(part);
+    EXPECT_EQ(missing.status().error(), ENOENT);
+    EXPECT_NE(missing.status().message().find("gone"), std::string::npos);
+  }
+  FileChain still({paths_[1]}, /*follow=*/false, later);
+  still.Marked(FrameKind::kPartEnd, Serial{}, {.part = 0});
+  EXPECT_EQ(Rest(still, 100), "0123456789") << "it is not followed";
+}
+
 TEST_F(FileChainTest, ASourceBeginsWhereItsFileStands) {
   UniqueFd fd(::open(paths_[1].c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::lseek(fd.get(), 4, SEEK_SET), 4);
