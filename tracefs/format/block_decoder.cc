@@ -300,9 +300,8 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       ++stats.alarms;
       if (!trace_->alarm) return;
       AlarmRecord alarm;
-      if (!ReadAlarm(message.arguments, trace_->widths, &alarm)) {
-        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
-      }
+      // Whether it ends within an argument, DecodeAs says.
+      (void)ReadAlarm(message.arguments, trace_->widths, &alarm);
       Record record;
       DecodeAs(alarm.op.value_or(Op{}), /*before=*/false, message, &record);
       alarm.tracer_id = head_.tracer_id;
@@ -314,9 +313,7 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       ++stats.states;
       if (!trace_->state) return;
       StateRecord state;
-      if (!ReadState(message.arguments, trace_->widths, &state)) {
-        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
-      }
+      (void)ReadState(message.arguments, trace_->widths, &state);  // likewise
       Record record;
       DecodeAs(Op::statx_, /*before=*/false, message, &record);
       state.file = &record;

@@ -368,49 +368,33 @@ TEST_F(BlockDecoderTest, UnknownArgumentsAreKeptCountedAndNamedByTheTrace) {
   EXPECT_EQ(kinds_[ReportKind::kUnknownArgument], 2);
 }
 
-TEST_F(BlockDecoderTest, ANumberReplacedByBytesIsOpaque) {
-  TraceBuilder trace;
-  trace.AddRaw(0x10b, [](MessageWriter& out) {
-    out.PutText(Info(Field::kUid).arg_id, "secret12");
-    out.Put<uint32_t>(Info(Field::kGid).arg_id, 6);
-  });
-  trace.EndBlock();
-  Open(trace.bytes());
-  ASSERT_TRUE(Next());
-  EXPECT_FALSE(record_.event.Has(Field::kUid));
-  EXPECT_EQ(record_.event.Get(Field::kGid), 6u);
-  ASSERT_EQ(record_.extra.size(), 1u);
-  EXPECT_EQ(AsText(record_.extra[0].value), "secret12");
-  EXPECT_TRUE(stats().unknown_arguments.empty());
-}
-
 // A number of which nothing is left but bytes is in no place of the record.
-TEST_F(BlockDecoderTest, OpaqueTimesAndReferencesAreNone) {
-  const ArgId ids[] = {ArgId::kTimeUsec,        ArgId::kTimeSec,
-                       ArgId::kPathId,          ArgId::kParentPathId,
-                       ArgId::kNewParentPathId, ArgId::kProcessId};
+TEST_F(BlockDecoderTest, ANumberReplacedByBytesIsOpaque) {
+  const auto id_of = [](ArgId id) { return static_cast<uint16_t>(id); };
+  const uint16_t ids[] = {
+      Info(Field::kUid).arg_id,    id_of(ArgId::kTimeUsec),
+      id_of(ArgId::kTimeSec),      id_of(ArgId::kPathId),
+      id_of(ArgId::kParentPathId), id_of(ArgId::kNewParentPathId),
+      id_of(ArgId::kProcessId)};
   TraceBuilder trace;
-  for (const ArgId id : ids) {
+  for (const uint16_t id : ids) {
     trace.AddRaw(0x10b, [&](MessageWriter& out) {
-      out.Put<uint32_t>(Info(Field::kUid).arg_id, 5);
-      out.PutText(id, "opaque");
+      out.PutText(id, "secret12");
       out.Put<uint32_t>(Info(Field::kGid).arg_id, 6);
     });
   }
   trace.EndBlock();
   Open(trace.bytes());
-  for (const ArgId id : ids) {
+  for (const uint16_t id : ids) {
     ASSERT_TRUE(Next());
-    EXPECT_FALSE(record_.event.Has(Field::kTime));
+    const Event& e = record_.event;
+    EXPECT_EQ(e.present & ~Bit(Field::kErrno), Bit(Field::kGid));
+    EXPECT_EQ(e.Get(Field::kGid), 6u);
     EXPECT_EQ(record_.time_resolution_ns, 0u);
-    EXPECT_EQ(record_.event.node, 0u);
-    EXPECT_EQ(record_.event.parent, 0u);
-    EXPECT_EQ(record_.event.new_parent, 0u);
-    EXPECT_EQ(record_.event.caller, nullptr);
-    EXPECT_EQ(record_.event.Get(Field::kUid), 5u);
-    EXPECT_EQ(record_.event.Get(Field::kGid), 6u);
-    ASSERT_EQ(record_.extra.size(), 1u) << static_cast<int>(id);
-    EXPECT_EQ(AsText(record_.extra[0].value), "opaque");
+    EXPECT_EQ(e.node + e.parent + e.new_parent, 0u);
+    EXPECT_EQ(e.caller, nullptr);
+    ASSERT_EQ(record_.extra.size(), 1u) << id;
+    EXPECT_EQ(AsText(record_.extra[0].value), "secret12");
   }
   EXPECT_TRUE(stats().unknown_arguments.empty());
 }

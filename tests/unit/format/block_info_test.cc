@@ -59,6 +59,8 @@ TEST(LossTest, RoundTrip) {
 
 TEST(FinalTest, RoundTripOfTheLargestFitsInItsReserve) {
   FinalRecord final_record;
+  final_record.tracer_id = 7;
+  final_record.clock = {.monotonic_ns = 8, .real_ns = 9};
   final_record.events = 100;
   final_record.blocks = 5;
   final_record.end_reason = std::string(64, 'r');
@@ -74,6 +76,9 @@ TEST(FinalTest, RoundTripOfTheLargestFitsInItsReserve) {
   ASSERT_TRUE(WriteFinal(out, final_record));
   FinalRecord read;
   ReadFinal(Only(out.bytes()).arguments, &read);
+  EXPECT_EQ(read.tracer_id, 7u);
+  EXPECT_EQ(read.clock.monotonic_ns, 8u);
+  EXPECT_EQ(read.clock.real_ns, 9u);
   EXPECT_EQ(read.events, 100u);
   EXPECT_EQ(read.blocks, 5u);
   EXPECT_EQ(read.end_reason, final_record.end_reason);

@@ -105,6 +105,20 @@ TEST_F(CountedTest, WhatWasNotCountedIsNotThere) {
   EXPECT_EQ(SumsOf(read).timed, 0u);
 }
 
+TEST_F(CountedTest, FlagsAreOne) {
+  out_ = MessageWriter(memory_);
+  ASSERT_TRUE(WriteAggregate(out_, {.total = true, .other = true, .count = 1}));
+  ArgumentCursor in(Arguments(), widths_);
+  Argument argument;
+  int flags = 0;
+  while (in.Next(&argument)) {
+    if (!argument.is<uint8_t>()) continue;
+    EXPECT_EQ(argument.As<uint8_t>(), 1) << argument.id;
+    ++flags;
+  }
+  EXPECT_EQ(flags, 2);
+}
+
 TEST_F(CountedTest, Malicious_MorePartsAndBucketsThanThereAre) {
   AggregateRecord record;
   for (size_t i = 0; i < AggregateRecord::kMaxKeyParts + 3; ++i) {

@@ -7,14 +7,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/trace_builder.h"
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/format/aggregate.h"
+#include "tracefs/format/alarm.h"
 #include "tracefs/format/frame_places.h"
 #include "tracefs/format/marks.h"
+#include "tracefs/format/state_message.h"
 #include "tracefs/format/trace_reader.h"
 
 namespace tracefs::format {
@@ -59,6 +63,46 @@ TEST(IndexPieceTest, ComesBackAsItWasPut) {
     if (*step != ReadStep::kItem) break;
   }
   EXPECT_EQ(pieces, 1);
+}
+
+// Each kind of message that has its own reader, without its last byte.
+TEST(IndexPieceTest, Malicious_MessagesThatEndWithinAnArgumentAreCounted) {
+  std::vector<std::byte> memory(4096);
+  const std::vector<std::function<bool(MessageWriter&)>> kinds = {
+      [](MessageWriter& out) {
+        return WriteIndexPiece(out, Every(AsBytes("data")));
+      },
+      [](MessageWriter& out) { return WriteAggregate(out, {.count = 5}); },
+      [](MessageWriter& out) {
+        return WriteState(out, {}, 1, false, true, "/path");
+      },
+      [](MessageWriter& out) { return WriteAlarm(out, {}, {}); }};
+  for (const size_t cut : {0, 1}) {
+    TraceBuilder trace;
+    for (const auto& write : kinds) {
+      MessageWriter out(memory);
+      ASSERT_TRUE(write(out));
+      std::string message(AsText(out.bytes().first(out.size() - cut)));
+      StoreLe<uint32_t>(message.data() + 2,
+                        static_cast<uint32_t>(message.size()));
+      trace.AddBytes(message);
+    }
+    trace.EndBlock(TraceBuilder::kMonotonicNs);
+    trace.Finish();
+    TraceReader reader(std::make_unique<MemorySource>(AsBytes(trace.bytes())),
+                       {});
+    TraceContext& context = reader.mutable_context();
+    int told = 0;
+    context.index = [&](const IndexPiece&) { ++told; };
+    context.aggregate = [&](const AggregateRecord&) { ++told; };
+    context.state = [&](const StateRecord&) { ++told; };
+    context.alarm = [&](const AlarmRecord&) { ++told; };
+    std::unique_ptr<BlockDecoder> block;
+    while (*reader.NextBlock(&block) == ReadStep::kItem) {
+    }
+    EXPECT_EQ(reader.stats().malformed_messages, 4 * cut) << told;
+    EXPECT_GE(told, cut == 0 ? 4 : 0);
+  }
 }
 
 TEST(IndexPieceTest, WhatDoesNotFitIsNotWritten) {
