@@ -58,7 +58,12 @@ TEST(CallerWordsTest, WordsAreLookedForOutsideOfQuotationMarks) {
   EXPECT_THAT(missing("\"\" cname"), HasSubstr("tells cname"));
   EXPECT_EQ(missing("name = \"no end cuid"), "");
   EXPECT_EQ(missing("'"), "");
-  EXPECT_EQ(missing("xcuid = 0 OR cuid_ = 1"), "") << "other words";
+  EXPECT_EQ(missing("xcuid = 0 OR cuid_ = 1 OR cuidZ = 3"), "")
+      << "other words";
+  for (const char* around : {"[]", "{}", "@@", "``", "09", "()", "<>"}) {
+    EXPECT_NE(missing(around[0] + std::string("cuid") + around[1]), "")
+        << around;
+  }
 }
 
 TEST(CallerWordsTest, WhatOneOperationTellsIsTold) {

@@ -165,6 +165,9 @@ TEST_F(CompileTest, WhatKilledUndosDidIsTakenBackAsWell) {
   Event move = Moved(rooms[0].c_str(), "moved", 10, at += 10);
   add(move, 2);
   make(3, 2);
+  Event nobody = Create("of nobody", 30, at += 10);
+  nobody.present &= ~Bit(Field::kTid);
+  trace.Add(nobody, {.path = 0, .parent = root, .new_parent = 0, .process = 0});
   trace.EndBlock();
   trace.Finish();
   options_.traces = {folder_.Write("t.trace", trace.bytes())};

@@ -133,6 +133,37 @@ TEST_F(DigestTreeTest, ComesBackFromItsText) {
   }
 }
 
+TEST(ParseDigestTest, NamesOfAllBytesAndLinesInAnyOrderComeBack) {
+  TreeDigest digest;
+  for (int c = 255; c > 0; --c) {
+    if (c == '/') continue;
+    DigestLine line;
+    line.path = std::string("n") + static_cast<char>(c) + "%41";
+    line.mode = 0100644;
+    line.contents = "sha256=x";
+    digest.lines.push_back(line);
+  }
+  std::string text;
+  for (const DigestLine& line : digest.lines) {
+    text += line.Text() + "\n";
+    for (const char c : line.Text().substr(line.Text().rfind(' ') + 1)) {
+      EXPECT_TRUE(c < 0 || (c > ' ' && c < 0x7f)) << line.Text();
+    }
+  }
+  const auto read = ParseDigest(text);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->lines.size(), 254u);
+  for (const DigestLine& line : digest.lines) {
+    EXPECT_EQ(std::ranges::count(read->lines, line.path, &DigestLine::path), 1);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(read->lines, {}, &DigestLine::path));
+  // And so the order in which they came does not count.
+  std::ranges::reverse(digest.lines);
+  std::string other;
+  for (const DigestLine& line : digest.lines) other += line.Text() + "\n";
+  EXPECT_EQ(ParseDigest(other)->hash, read->hash);
+}
+
 TEST_F(DigestTreeTest, ContentsAreLeftOutWhereTheyDoNotCount) {
   folder_.Write("a", "a", 0640);
   EXPECT_EQ(Of({.contents = false}).lines[0].contents, "-");

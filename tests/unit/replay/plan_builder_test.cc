@@ -21,6 +21,8 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 using testing::ElementsAre;
 
+constexpr uint32_t kFile = S_IFREG | 0644;
+
 // --- What a trace lacks.
 
 TEST(PlanLacksTest, EachFieldThatIsMissingIsCountedAlone) {
@@ -123,6 +125,71 @@ TEST(PlanPrivilegeTest, RightsThatATraceAsksForAreCounted) {
   EXPECT_EQ(count({{f}, {xattr}}, Privilege::kSecurityXattr), 1u);
   xattr.xattr_name = "user.a";
   EXPECT_EQ(count({{f}, {xattr}}, Privilege::kTrustedXattr), 0u);
+}
+
+TEST(PlanPrivilegeTest, OfWhatWasThereAndOfNewAttributes) {
+  const auto count = [](const std::vector<Told>& told, Privilege privilege) {
+    return Plan(told).lacks.privileges[static_cast<size_t>(privilege)];
+  };
+  const auto there = [&](uint32_t mode, uint32_t uid, uint32_t gid,
+                         Privilege privilege) {
+    Event e = Looked("f", 5, 0, mode);
+    e.Set(Field::kFuid, uid);
+    e.Set(Field::kFgid, gid);
+    return count({{e}}, privilege);
+  };
+  EXPECT_EQ(there(kFile, 0, 0, Privilege::kOwner), 0u);
+  EXPECT_EQ(there(kFile, 7, 0, Privilege::kOwner), 1u);
+  EXPECT_EQ(there(kFile, 0, 7, Privilege::kOwner), 1u);
+  EXPECT_EQ(there(kFile, 0, 0, Privilege::kSetId), 0u);
+  EXPECT_EQ(there(kFile | S_ISGID, 0, 0, Privilege::kSetId), 1u);
+  EXPECT_EQ(there(kFile | S_ISUID, 0, 0, Privilege::kSetId), 1u);
+  EXPECT_EQ(there(S_IFCHR | 0600, 0, 0, Privilege::kDevice), 1u);
+  EXPECT_EQ(there(S_IFBLK | 0600, 0, 0, Privilege::kDevice), 1u);
+  EXPECT_EQ(there(S_IFIFO | 0600, 0, 0, Privilege::kDevice), 0u);
+  EXPECT_EQ(count({{Looked("f", 5, 0, kFile)}}, Privilege::kOwner), 0u)
+      << "whose it is was not told";
+  const Event f = Create("f", 5, 0);
+  const auto set = [&](uint32_t valid, Privilege privilege) {
+    Event e = Of(Op::setattr_, 5, 10);
+    e.Set(Field::kValid, valid);
+    e.Set(Field::kArgMode, 04755);
+    return count({{f}, {e}}, privilege);
+  };
+  EXPECT_EQ(set(FATTR_MODE, Privilege::kSetId), 1u);
+  EXPECT_EQ(set(FATTR_SIZE, Privilege::kSetId), 0u);
+  EXPECT_EQ(set(FATTR_UID, Privilege::kOwner), 1u);
+  EXPECT_EQ(set(FATTR_GID, Privilege::kOwner), 1u);
+  EXPECT_EQ(set(FATTR_MODE, Privilege::kOwner), 0u);
+  Event theirs = f;
+  theirs.Set(Field::kGid, 5);
+  EXPECT_EQ(count({{theirs}}, Privilege::kOwner), 1u);
+}
+
+// --- Set-id bits, and whose a file is.
+
+TEST(PlanFinalTest, ANewOwnerEndsSetIdBits) {
+  const auto mode_after = [](uint32_t mode, uint32_t valid) {
+    Event make = Create("f", 5, 0);
+    make.Set(Field::kArgMode, S_IFREG | mode);
+    Event e = Of(Op::setattr_, 5, 10);
+    e.Set(Field::kValid, valid);
+    e.Set(Field::kArgMode, 06755);
+    e.Set(Field::kNewUid, 3);
+    const Planned planned = Plan({{make}, {e}});
+    return Planned::Named(planned.final, "f").mode & 07777;
+  };
+  EXPECT_EQ(mode_after(06755, FATTR_UID), 0755u);
+  EXPECT_EQ(mode_after(06755, FATTR_GID), 0755u);
+  EXPECT_EQ(mode_after(06745, FATTR_UID), 02745u) << "a mandatory lock";
+  EXPECT_EQ(mode_after(06755, FATTR_SIZE), 06755u);
+  EXPECT_EQ(mode_after(0755, FATTR_UID | FATTR_MODE), 06755u);
+  Event folder = Named(Op::mkdir_, "d", 6, 0);
+  folder.Set(Field::kArgMode, 02755);
+  Event e = Of(Op::setattr_, 6, 10);
+  e.Set(Field::kValid, FATTR_UID);
+  EXPECT_EQ(Planned::Named(Plan({{folder}, {e}}).final, "d").mode & 07777,
+            02755u);
 }
 
 // --- Who was first.

@@ -231,6 +231,8 @@ TEST(PlanNumbersTest, OfExtendedAttributes) {
   EXPECT_TRUE(a.Has(kHasData));
   EXPECT_EQ(a.arg_flags, 2u);
   EXPECT_EQ(a.length, 1u);
+  EXPECT_EQ(Planned::Named(planned.final, "f").mode, kFile)
+      << "only an ACL changes it";
   Event open = Of(Op::open_, 5, 12);
   open.Set(Field::kFlags, O_RDONLY);
   open.Set(Field::kFh, 9);
@@ -273,6 +275,65 @@ TEST(PlanNumbersTest, OfWhatIsMovedAndGone) {
   EXPECT_EQ(failed.whole.size(), 4u);
   ASSERT_EQ(failed.final.size(), 1u);
   EXPECT_EQ(failed.final[0].name, "f");
+}
+
+TEST(PlanNumbersTest, OfFoldersThatAreOpen) {
+  Event folder = Named(Op::mkdir_, "d", 6, 0);
+  folder.Set(Field::kArgMode, 0755);
+  Event open = Of(Op::opendir_, 6, 10);
+  open.Set(Field::kFh, 7);
+  Event list = Of(Op::readdir_, 6, 20);
+  list.Set(Field::kFh, 7);
+  list.Set(Field::kOffset, 3);
+  Event close = Of(Op::releasedir_, 6, 40);
+  close.Set(Field::kFh, 7);
+  const Event remove = Named(Op::rmdir_, "d", 6, 30);
+  Planned planned = Plan({{folder}, {open}, {list}, {remove}, {close}});
+  EXPECT_EQ(planned.Of(Op::readdir_).place, Place::kHandle);
+  EXPECT_EQ(planned.Of(Op::readdir_).handle, planned.Of(Op::opendir_).handle);
+  EXPECT_EQ(planned.Of(Op::readdir_).offset, 3u);
+  EXPECT_EQ(planned.Of(Op::rmdir_).made_dir, kNoSlot)
+      << "it is still used through what is open";
+  EXPECT_EQ(planned.Of(Op::releasedir_).handle,
+            planned.Of(Op::opendir_).handle);
+  planned = Plan({{folder}, {open}, {close}, {Named(Op::rmdir_, "d", 6, 50)}});
+  EXPECT_EQ(planned.Of(Op::rmdir_).made_dir, planned.Of(Op::mkdir_).made_dir);
+  // Slots that are free are used again.
+  Event second = Named(Op::mkdir_, "e", 8, 60);
+  second.Set(Field::kArgMode, 0755);
+  planned = Plan({{folder}, {Named(Op::rmdir_, "d", 6, 50)}, {second}});
+  EXPECT_EQ(planned.whole[2].made_dir, planned.whole[0].made_dir);
+  EXPECT_EQ(planned.header.dir_slots, 2u);
+}
+
+TEST(PlanNumbersTest, HandlesAreUsedAgain) {
+  const auto close = [](uint64_t inode, uint64_t at) {
+    Event e = Of(Op::release_, inode, at);
+    e.Set(Field::kFh, inode);
+    return e;
+  };
+  const Planned planned = Plan({{Create("f", 5, 0)},
+                                {close(5, 10)},
+                                {Create("g", 6, 20)},
+                                {Create("h", 7, 30)},
+                                {close(7, 40)},
+                                {close(7, 50)}});
+  EXPECT_EQ(planned.whole[2].handle, planned.whole[0].handle);
+  EXPECT_NE(planned.whole[3].handle, planned.whole[2].handle);
+  EXPECT_EQ(planned.header.handle_slots, 2u);
+  EXPECT_EQ(planned.whole.size(), 5u) << "what is closed is not closed again";
+  // One of two that are open is closed: the file is reached by the other.
+  Event again = Of(Op::open_, 5, 10);
+  again.Set(Field::kFlags, O_RDWR);
+  again.Set(Field::kFh, 9);
+  Event chmod = Of(Op::setattr_, 5, 40);
+  chmod.Set(Field::kValid, FATTR_MODE);
+  const Planned two = Plan({{Create("f", 5, 0)},
+                            {again},
+                            {Named(Op::unlink_, "f", 5, 20)},
+                            {close(5, 30)},
+                            {chmod}});
+  EXPECT_EQ(two.Of(Op::setattr_).handle, two.Of(Op::open_).handle);
 }
 
 // --- What others do, or the kernel by itself.
@@ -490,73 +551,6 @@ TEST(PlanLacksTest, WithoutNumbersOrPathsNobodyKnowsTheFile) {
   const Planned known = Plan({{Looked("f", 5, 0, kFile)}});
   EXPECT_EQ(known.lacks.without_inode, 0u);
   EXPECT_EQ(known.lacks.without_path, 0u);
-}
-
-// --- Rights.
-
-TEST(PlanPrivilegeTest, OfWhatWasThereAndOfNewAttributes) {
-  const auto count = [](const std::vector<Told>& told, Privilege privilege) {
-    return Plan(told).lacks.privileges[static_cast<size_t>(privilege)];
-  };
-  const auto there = [&](uint32_t mode, uint32_t uid, uint32_t gid,
-                         Privilege privilege) {
-    Event e = Looked("f", 5, 0, mode);
-    e.Set(Field::kFuid, uid);
-    e.Set(Field::kFgid, gid);
-    return count({{e}}, privilege);
-  };
-  EXPECT_EQ(there(kFile, 0, 0, Privilege::kOwner), 0u);
-  EXPECT_EQ(there(kFile, 7, 0, Privilege::kOwner), 1u);
-  EXPECT_EQ(there(kFile, 0, 7, Privilege::kOwner), 1u);
-  EXPECT_EQ(there(kFile, 0, 0, Privilege::kSetId), 0u);
-  EXPECT_EQ(there(kFile | S_ISGID, 0, 0, Privilege::kSetId), 1u);
-  EXPECT_EQ(there(kFile | S_ISUID, 0, 0, Privilege::kSetId), 1u);
-  EXPECT_EQ(there(S_IFCHR | 0600, 0, 0, Privilege::kDevice), 1u);
-  EXPECT_EQ(there(S_IFBLK | 0600, 0, 0, Privilege::kDevice), 1u);
-  EXPECT_EQ(there(S_IFIFO | 0600, 0, 0, Privilege::kDevice), 0u);
-  EXPECT_EQ(count({{Looked("f", 5, 0, kFile)}}, Privilege::kOwner), 0u)
-      << "whose it is was not told";
-  const Event f = Create("f", 5, 0);
-  const auto set = [&](uint32_t valid, Privilege privilege) {
-    Event e = Of(Op::setattr_, 5, 10);
-    e.Set(Field::kValid, valid);
-    e.Set(Field::kArgMode, 04755);
-    return count({{f}, {e}}, privilege);
-  };
-  EXPECT_EQ(set(FATTR_MODE, Privilege::kSetId), 1u);
-  EXPECT_EQ(set(FATTR_SIZE, Privilege::kSetId), 0u);
-  EXPECT_EQ(set(FATTR_UID, Privilege::kOwner), 1u);
-  EXPECT_EQ(set(FATTR_GID, Privilege::kOwner), 1u);
-  EXPECT_EQ(set(FATTR_MODE, Privilege::kOwner), 0u);
-  Event theirs = f;
-  theirs.Set(Field::kGid, 5);
-  EXPECT_EQ(count({{theirs}}, Privilege::kOwner), 1u);
-}
-
-// --- Set-id bits, and whose a file is.
-
-TEST(PlanFinalTest, ANewOwnerEndsSetIdBits) {
-  const auto mode_after = [](uint32_t mode, uint32_t valid) {
-    Event make = Create("f", 5, 0);
-    make.Set(Field::kArgMode, S_IFREG | mode);
-    Event e = Of(Op::setattr_, 5, 10);
-    e.Set(Field::kValid, valid);
-    e.Set(Field::kArgMode, 06755);
-    e.Set(Field::kNewUid, 3);
-    const Planned planned = Plan({{make}, {e}});
-    return Planned::Named(planned.final, "f").mode & 07777;
-  };
-  EXPECT_EQ(mode_after(06755, FATTR_UID), 0755u);
-  EXPECT_EQ(mode_after(06755, FATTR_GID), 0755u);
-  EXPECT_EQ(mode_after(06745, FATTR_UID), 02745u) << "a mandatory lock";
-  EXPECT_EQ(mode_after(06755, FATTR_SIZE), 06755u);
-  EXPECT_EQ(mode_after(0755, FATTR_UID | FATTR_MODE), 06755u);
-  Event folder = Named(Op::mkdir_, "d", 6, 0);
-  folder.Set(Field::kArgMode, 02755);
-  Event e = Of(Op::setattr_, 6, 10);
-  e.Set(Field::kValid, FATTR_UID);
-  EXPECT_EQ(Planned::Named(Plan({{folder}, {e}}).final, "d").mode & 07777,
-            02755u);
 }
 
 }  // namespace

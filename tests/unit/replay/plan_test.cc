@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -47,6 +48,45 @@ TEST(ActionTest, ComesBackAsItWasPut) {
   EXPECT_EQ(a.begin_ns, 1234567890123u);
   EXPECT_EQ(a.orders[0].need, 5u);
   EXPECT_FALSE(a.orders[1].waits);
+}
+
+TEST(ActionTest, Malicious_NumbersBeyondTheirTablesAreRefused) {
+  const auto taken = [](const std::function<void(Action&)>& change) {
+    Action a = Rename();
+    change(a);
+    std::vector<std::byte> bytes;
+    EncodeAction(a, &bytes);
+    size_t size = 0;
+    Action back;
+    return DecodeAction(bytes, &back, &size).ok();
+  };
+  EXPECT_TRUE(taken([](Action&) {}));
+  EXPECT_TRUE(taken([](Action& a) { a.lane = kMaxLanes - 1; }));
+  EXPECT_FALSE(taken([](Action& a) { a.lane = kMaxLanes; }));
+  for (uint32_t Action::*const slot :
+       {&Action::dir, &Action::new_dir, &Action::made_dir, &Action::handle,
+        &Action::handle_out}) {
+    EXPECT_TRUE(taken([&](Action& a) { a.*slot = kMaxSlots - 1; }));
+    EXPECT_FALSE(taken([&](Action& a) { a.*slot = kMaxSlots; }));
+  }
+  EXPECT_TRUE(
+      taken([](Action& a) { a.orders[1].counter = kOrderCounters - 1; }));
+  for (const size_t i : {0, 1}) {
+    EXPECT_FALSE(
+        taken([&](Action& a) { a.orders[i].counter = kOrderCounters; }));
+  }
+  EXPECT_FALSE(taken([](Action& a) { a.dir = kNoSlot; }));
+  EXPECT_FALSE(taken([](Action& a) {
+    a.place = Place::kDir;
+    a.dir = kNoSlot;
+  }));
+  EXPECT_FALSE(taken([](Action& a) { a.place = Place::kHandle; }));
+  EXPECT_TRUE(taken([](Action& a) { a.text = std::string_view("to"); }));
+  EXPECT_FALSE(taken([](Action& a) { a.text = std::string_view("t\0o", 3); }));
+  static const std::string most(4096, 't');
+  static const std::string more(4097, 't');
+  EXPECT_TRUE(taken([](Action& a) { a.text = most; }));
+  EXPECT_FALSE(taken([](Action& a) { a.text = more; }));
 }
 
 TEST(ActionTest, Malicious_NamesThatLeadElsewhereAreRefused) {

@@ -26,6 +26,7 @@
 #include "tracefs/replay/digest.h"
 #include "tracefs/replay/plan_builder.h"
 #include "tracefs/replay/player.h"
+#include "tracefs/replay/prepare.h"
 
 namespace tracefs::replay {
 namespace {
@@ -303,16 +304,9 @@ class PlayTest : public testing::Test {
     const auto tree = TargetTree::Open(
         UniqueFd(::open(folder_.Path(name).c_str(), O_PATH | O_DIRECTORY)),
         header_, target);
-    ForEach(ChunkKind::kInitial, [&](ByteSpan bytes, size_t* size) {
-      TreeEntry entry;
-      EXPECT_TRUE(DecodeEntry(bytes, false, &entry, size).ok());
-      EXPECT_TRUE(tree->Place(entry, true).ok()) << entry.name;
-    });
-    ForEach(ChunkKind::kInitialData, [&](ByteSpan bytes, size_t* size) {
-      InitialData data;
-      EXPECT_TRUE(DecodeInitialData(bytes, &data, size).ok());
-      EXPECT_TRUE(tree->PlaceData(data).ok()) << data.name;
-    });
+    const auto prepared = PrepareTree(plan_.get(), true, tree.get());
+    EXPECT_TRUE(prepared.ok());
+    EXPECT_THAT(prepared->errors, testing::IsEmpty());
     Player player(plan_.get(), header_, tree.get(), options);
     Outcome outcome;
     EXPECT_TRUE(player.Run(&outcome).ok());
@@ -340,19 +334,6 @@ class PlayTest : public testing::Test {
       ASSERT_TRUE(compared.ok());
       EXPECT_THAT(compared->differences, testing::IsEmpty());
       EXPECT_THAT(compared->made_up, testing::IsEmpty());
-    }
-  }
-
-  template <typename Use>
-  void ForEach(ChunkKind kind, const Use& use) {
-    PlanReader reader(plan_.get(), kind);
-    while (true) {
-      auto chunk = reader.Next();
-      ASSERT_TRUE(chunk.ok());
-      if (!*chunk) return;
-      for (size_t at = 0, size = 0; at < (*chunk)->size(); at += size) {
-        use(ByteSpan(**chunk).subspan(at), &size);
-      }
     }
   }
 

@@ -19,6 +19,7 @@
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/crc32c.h"
+#include "tracefs/replay/prepare.h"
 
 namespace tracefs::replay {
 namespace {
@@ -212,6 +213,14 @@ TEST_F(PlayerTest, ThreadsWaitForEachOtherAsTheyDid) {
     EXPECT_THAT(Names(), testing::ElementsAre("end"));
     EXPECT_EQ(::rmdir(folder_.Path("root/end").c_str()), 0);
   }
+  // Where it ends before the end nobody waits for what is not done.
+  ASSERT_EQ(::mkdir(folder_.Path("root/n0").c_str(), 0700), 0);
+  PlayOptions until;
+  until.until_sequence = 20;
+  ASSERT_TRUE(Play(until).ok());
+  EXPECT_EQ(outcome_.operations(), 20u);
+  EXPECT_THAT(Names(), testing::ElementsAre("n20"));
+  EXPECT_EQ(::rmdir(folder_.Path("root/n20").c_str()), 0);
   // Without order nobody waits, and in one lane there is only one order.
   for (Action& a : actions_) a.lane = 0;
   for (const OrderMode order : {OrderMode::kThread, OrderMode::kNone}) {
@@ -287,6 +296,62 @@ TEST_F(PlayerTest, BytesAreCountedWhereTheyWereMovedAndCompared) {
   EXPECT_EQ(over.error(), EDQUOT);
   EXPECT_THAT(over.message(), testing::HasSubstr("operation 2 needs more"));
   EXPECT_EQ(outcome_.operations(), 2u);
+}
+
+// The tree before, with what its files hold.
+TEST_F(PlayerTest, WhatIsThereIsComparedWithWhatWas) {
+  auto writer = PlanWriter::CreateUnnamed("/tmp");
+  ASSERT_TRUE(writer.ok());
+  const auto add = [&](const char* name, uint32_t known, uint32_t checksum) {
+    TreeEntry entry;
+    entry.name = name;
+    entry.mode = S_IFREG | 0644;
+    entry.known = known;
+    entry.checksum = checksum;
+    ASSERT_TRUE(writer->AddInitial(entry).ok());
+    InitialData data;
+    data.name = name;
+    data.bytes = AsBytes(std::string_view(name));
+    ASSERT_TRUE(writer->AddInitialData(data).ok());
+  };
+  const auto crc = [](std::string_view text) { return Crc32c(AsBytes(text)); };
+  add("same", TreeEntry::kChecksum, crc("same"));
+  add("other", TreeEntry::kChecksum, crc("same"));
+  add("unknown", 0, 0);
+  add("nameless", TreeEntry::kNameless, 0);
+  TreeEntry further;
+  further.name = "further";
+  further.mode = S_IFREG | 0644;
+  further.known = TreeEntry::kChecksum;
+  further.other_parent = kRootSlot;
+  further.other_name = "same";
+  ASSERT_TRUE(writer->AddInitial(further).ok());
+  auto plan = writer->Finish(header_);
+  ASSERT_TRUE(plan.ok());
+  Write();  // for a tree
+  auto made = PrepareTree(plan->get(), true, tree_.get());
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->entries, 5u);
+  EXPECT_EQ(made->failed, 0u);
+  EXPECT_EQ(made->checked, 2u) << "each file once";
+  EXPECT_EQ(made->other_contents, 1u);
+  EXPECT_THAT(made->others, testing::ElementsAre("other"));
+  EXPECT_EQ(TempFolder::Read(folder_.Path("root/unknown")), "unknown");
+  // Where it is there already only what had no name is made.
+  ASSERT_EQ(::unlink(folder_.Path("root/nameless").c_str()), 0);
+  folder_.Write("root/same", "changed");
+  folder_.Write("root/unknown", "kept");
+  auto there = PrepareTree(plan->get(), false, tree_.get());
+  ASSERT_TRUE(there.ok());
+  EXPECT_EQ(there->other_contents, 2u);
+  EXPECT_EQ(TempFolder::Read(folder_.Path("root/unknown")), "kept");
+  EXPECT_EQ(TempFolder::Read(folder_.Path("root/nameless")), "nameless");
+  // What fails is said, and the rest is made.
+  made = PrepareTree(plan->get(), true, tree_.get());
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->failed, 5u);
+  EXPECT_EQ(made->errors.size(), 5u);
+  EXPECT_THAT(made->errors[0], testing::HasSubstr("same"));
 }
 
 // More than is in memory at once.
