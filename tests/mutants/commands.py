@@ -1,9 +1,7 @@
 """Suites whose cases run one after the other, those that run commands and mounts
 among them: which cases reach a fault, and what they say with one fault switched
-on. For root each run has processes, mounts and a network of its own, so that
-whatever a fault makes of it ends with it."""
+on."""
 
-import functools
 import hashlib
 import json
 import mmap
@@ -17,24 +15,14 @@ import threading
 import time
 
 import suites as tests
-from workshop import WORK, end, environment
+from workshop import WORK, apart, end, environment
 
-APART = ["unshare", "--mount", "--pid", "--fork", "--kill-child",
-         "--mount-proc", "--net", "sh", "-c",
-         'ip link set lo up; "$@"; exit $?', "sh"]
 PATIENCE = 900  # for all of a suite, without a fault
 # What tests/support/tracefs_harness.py says of a case that passed, and GoogleTest;
 # and command_checks.py and checks.py, whose cases cannot be run one by one.
 PASSED = re.compile(r"(?:ok:|\[       OK \]) (.*) \((?:([\d.]+) s|(\d+) ms)\)"
                     r"|ok\s+\S")
 FAILED = re.compile(r"FAILED:? +(.*)|FAIL: (.*)|\[  FAILED  \] (\S+)")
-
-
-@functools.cache
-def apart() -> list[str]:
-    """What a suite's command is run by: nothing where that is not possible."""
-    works = subprocess.run(APART + ["true"], capture_output=True, check=False)
-    return APART if works.returncode == 0 else []
 
 
 def _alone():

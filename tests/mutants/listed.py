@@ -21,7 +21,7 @@ import sys
 import time
 import tomllib
 
-from workshop import ROOT, WORK, Workshop, environment, run
+from workshop import ROOT, WORK, Workshop, apart, environment, run
 
 SHOP = Workshop(WORK / "tree")
 TREE, BUILD = SHOP.tree, SHOP.build
@@ -98,7 +98,7 @@ def build(tests, targets: set[str]) -> subprocess.CompletedProcess:
 
 def passes(tests) -> tuple[bool, str]:
     pattern = "^(" + "|".join(map(re.escape, tests)) + ")$"
-    done = run(["ctest", "--test-dir", str(BUILD), "-R", pattern,
+    done = run(apart() + ["ctest", "--test-dir", str(BUILD), "-R", pattern,
                 "--no-tests=error", "--output-on-failure"], cwd=TREE,
                env=environment())
     failed = re.findall(r"\[  FAILED  \] ([\w./]+)(?: |$|,)", done.stdout)

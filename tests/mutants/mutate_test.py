@@ -221,6 +221,7 @@ def check_verdicts(folder, file, compiler, generated, suites):
         verdicts = list(pool.map(
             lambda p: suites.judged(100 + p.number, [suite])[0], file.points))
     check_suite(folder, file, suites)
+    check_apart(suites)
     by_verdict = {}
     for point, verdict in zip(file.points, verdicts):
         by_verdict.setdefault(verdict, []).append(
@@ -245,6 +246,14 @@ def check_verdicts(folder, file, compiler, generated, suites):
         expect("no reason" in str(end), end)
     else:
         expect(False, "an equal one without a reason is refused")
+
+
+def check_apart(suites):
+    """A fault may signal every process that there is."""
+    alone = suites.Suite("alone", "", ["sh", "-c", "test $PPID = 1"], "/", {},
+                         ["unit"])
+    good, _, _ = suites.outcome(alone, [], suites.Took(1, 1))
+    expect(good, "a test sees no processes but its own")
 
 
 def check_suite(folder, file, suites):

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-from workshop import WORK, environment, run
+from workshop import WORK, apart, environment, run
 
 # Files and memory that a fault may make a test ask for; what the tests use
 # themselves is far below. But what survives a daemon is a file with room for all
@@ -135,7 +135,7 @@ def outcome(suite: Suite, arguments, usual: Took, more=None):
     os.chmod(scratch, 0o755)  # some tests become other users
     begin = time.monotonic()
     try:
-        done = run(suite.command + arguments,
+        done = run(apart() + suite.command + arguments,
                    seconds=LEAST_SECONDS + 4 * usual.seconds,
                    cwd=suite.cwd, preexec_fn=_limits(limit),
                    env=environment() | suite.env | (more or {})

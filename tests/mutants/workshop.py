@@ -3,6 +3,7 @@
 Faults are never planted in the tree itself, so that whatever ends mutate leaves
 nothing behind."""
 
+import functools
 import os
 import pathlib
 import re
@@ -74,6 +75,25 @@ def run(arguments, seconds=None, **more) -> subprocess.CompletedProcess:
 def environment() -> dict[str, str]:
     deps = os.environ.get("TRACEFS_DEPS_DIR", str(ROOT / "build" / "deps"))
     return os.environ | {"TRACEFS_DEPS_DIR": deps}
+
+
+@functools.cache
+def apart() -> list[str]:
+    """What runs a test of a program with a fault: processes, mounts and a network
+    of its own, so that whatever a fault makes of it ends with it. A signal that
+    a fault sends to everybody would else end all that the user runs."""
+    ways = [["unshare", *user, "--mount", "--pid", "--fork", "--kill-child",
+             "--mount-proc", "--net", "sh", "-c",
+             'ip link set lo up; "$@"; exit $?', "sh"]
+            for user in ([], ["--user", "--map-current-user", "--keep-caps"])]
+    for way in ways:
+        done = subprocess.run([*way, "sh", "-c", "test $PPID = 1"],
+                              capture_output=True, check=False)
+        if done.returncode == 0:
+            return way
+    sys.exit("mutate: unshare(1) cannot give tests processes of their own, and a "
+             "fault may signal all of yours\nmutate: next: run it as root, or "
+             "allow user namespaces")
 
 
 class Workshop:

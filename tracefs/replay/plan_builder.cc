@@ -350,7 +350,6 @@ Status PlanBuilder::Take(const Record& record, bool selected, bool marked) {
     first_ns_ = seen.begin_ns();
     header_.first_real_ns = record.real_ns;
   }
-  clock_ns_ = std::max(clock_ns_, seen.begin_ns());
   if (Status s = Release(seen.begin_ns(), false); !s.ok()) return s;
 
   const Op op = seen.op();

@@ -240,7 +240,6 @@ class PlanBuilder {
   std::vector<std::unique_ptr<KeptObserved>> held_;
   std::string path_;
   uint64_t first_ns_ = 0;
-  uint64_t clock_ns_ = 0;  // the begin of the operation at hand
   uint64_t sequence_ = 0;
   bool begun_ = false;
 };

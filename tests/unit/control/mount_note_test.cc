@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ TEST(MountNoteTest, IsWrittenAnewOrRemoved) {
   EXPECT_EQ(in_it(),
             std::vector{MountNoteText(MountNote{.config = "/a"}, "/mnt")});
   const MountNote other{.config_dir = "/d"};
+  errno = EIO;  // of something before
   ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", other).ok());
   EXPECT_EQ(in_it(), std::vector{MountNoteText(other, "/mnt")});
   ASSERT_TRUE(WriteMountNote(fd.get(), mount, "/mnt", {}).ok());

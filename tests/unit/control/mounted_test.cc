@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/mount_table.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/client.h"
 #include "tracefs/control/mount_note.h"
@@ -92,6 +93,12 @@ TEST_F(MountedTest, AMountIsKnownByItsDeviceAndItsOwner) {
     EXPECT_NE(one->SocketName(), two->SocketName());
     EXPECT_EQ(MountPointsOf(*one), std::vector{one_});
     EXPECT_EQ(MountPointsOf(*two), std::vector{two_});
+    // The first in the table has its own, too.
+    const std::vector<MountLine> all = MountTable();
+    unsigned major = 0;
+    unsigned minor = 0;
+    ASSERT_EQ(std::sscanf(all[0].device.c_str(), "%u:%u", &major, &minor), 2);
+    EXPECT_EQ(MountPointsOf({.major = major, .minor = minor})[0], all[0].point);
     // A device that nobody has.
     EXPECT_TRUE(MountPointsOf({.major = 4000, .minor = 1}).empty());
   });

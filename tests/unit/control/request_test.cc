@@ -20,7 +20,8 @@ TEST(ControlRequestTest, TakesStringsNumbersAndTables) {
   ControlRequest r;
   ASSERT_TRUE(ControlRequest::Parse(
                   R"({"id":7,"command":"add","config":"{ {} {file=x} }",)"
-                  R"("tracer":3,"users":{"root":0,"me":1000},"groups":{}})",
+                  R"("tracer":3,"users":{"root":0,"me":1000},"groups":{},)"
+                  R"("later":4})",
                   &r)
                   .ok());
   EXPECT_EQ(r.id, 7u);
@@ -30,7 +31,9 @@ TEST(ControlRequestTest, TakesStringsNumbersAndTables) {
   EXPECT_EQ(r.NamesOf("users").at("me"), 1000u);
   EXPECT_TRUE(r.NamesOf("groups").empty());
   EXPECT_TRUE(r.NamesOf("nothing").empty());
-  EXPECT_TRUE(r.CheckMembers({"config", "tracer", "users", "groups"}).ok());
+  EXPECT_EQ(*r.Number("later"), 4u);
+  EXPECT_TRUE(
+      r.CheckMembers({"config", "tracer", "users", "groups", "later"}).ok());
 }
 
 TEST(ControlRequestTest, NothingIsIgnored) {

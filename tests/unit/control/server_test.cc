@@ -222,7 +222,10 @@ TEST_F(ControlServerTest, NoSocketLiesWhereTheMountGoes) {
   Start();
   EXPECT_EQ(server_->path(), directory_ + "/beside/0:1.sock");
   covered_ = directory_;
-  EXPECT_FALSE(OpenControlFolder(directories_, options_.owner, covered_).ok());
+  const auto none = OpenControlFolder(directories_, options_.owner, covered_);
+  EXPECT_NE(none.status().message().find("beside' lies where the mount goes"),
+            std::string::npos)
+      << none.status().message();
 }
 
 TEST_F(ControlServerTest, SeveralRequestsAtOnceAreAnsweredInOrder) {
@@ -242,6 +245,44 @@ TEST_F(ControlServerTest, SeveralRequestsAtOnceAreAnsweredInOrder) {
     EXPECT_EQ(answer["result"], "t");
   }
   EXPECT_EQ(ReadAll(fd), "");
+}
+
+// An empty line is a request, too, wherever it stands.
+TEST_F(ControlServerTest, EachLineIsAnswered) {
+  Start();
+  const UniqueFd fd = Raw();
+  const std::string echo = R"({"command":"echo","text":"x"})";
+  for (const std::string& lines :
+       {echo + "\n\n" + echo + "\n", "\n\n" + echo + "\n"}) {
+    Write(fd, lines);
+    int good = 0;
+    for (const char c : lines) {
+      if (c == '\n')
+        good += ReadLine(fd).find("\"ok\":true") != std::string::npos;
+    }
+    EXPECT_EQ(good, lines[0] == '{' ? 2 : 1);
+  }
+}
+
+TEST_F(ControlServerTest, NothingIsDoneWhereNobodyAsks) {
+  Start();
+  const UniqueFd idle = Raw();
+  ASSERT_TRUE(Client().Call(R"({"command":"echo","text":"x"})").ok());
+  const auto used = [] {
+    timespec time;
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) +
+           std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto busy = [&] {
+    const auto before = used();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return used() - before;
+  };
+  EXPECT_LT(busy(), std::chrono::milliseconds(30));
+  // Nor where somebody comes and is not wanted any more.
+  server_->StopCommands();
+  EXPECT_LT(busy(), std::chrono::milliseconds(30));
 }
 
 TEST_F(ControlServerTest, FilesAreHandedOver) {
