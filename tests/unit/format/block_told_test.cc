@@ -307,7 +307,7 @@ TEST_F(BlockToldTest, SystemCallsHaveTheNamesOfTheirMachine) {
                       "0 read\n257 openat\nx bad\n7\n8 \n9 B\n10 a b\n"
                       "\n11 _9z\n12 " +
                           longest + "\n13 " + longest +
-                          "n\n4294967296 large\n14 last");
+                          "n\n4294967296 large\n14 last\n15 a{b");
   AddOperation(1, 0, 100);
   trace_.EndBlock();
   int seen = 0;
@@ -315,17 +315,9 @@ TEST_F(BlockToldTest, SystemCallsHaveTheNamesOfTheirMachine) {
     ++seen;
     const TraceContext& trace = *record.trace;
     const std::pair<uint64_t, std::string> expected[] = {
-        {0, "read"},
-        {257, "openat"},
-        {7, ""},
-        {8, ""},
-        {9, ""},
-        {10, ""},
-        {11, "_9z"},
-        {12, longest},
-        {13, ""},
-        {14, "last"},
-        {uint64_t{1} << 32, ""}};
+        {0, "read"},   {257, "openat"}, {7, ""},      {8, ""},
+        {9, ""},       {15, ""},        {10, ""},     {11, "_9z"},
+        {12, longest}, {13, ""},        {14, "last"}, {uint64_t{1} << 32, ""}};
     for (const auto& [number, name] : expected) {
       EXPECT_EQ(trace.CallName(number), name) << number;
     }

@@ -123,6 +123,7 @@ TEST_F(FileChainTest, LaterPartsAreFoundWhereOneHasEnded) {
                     asked.push_back(path + " " + std::to_string(part));
                     return there;
                   });
+  EXPECT_EQ(chain.Size(), 10u);
   EXPECT_EQ(Rest(chain, 100), "0123456789");
   EXPECT_FALSE(chain.AwaitsPart()) << "it has no mark yet";
   EXPECT_TRUE(asked.empty());
@@ -131,6 +132,9 @@ TEST_F(FileChainTest, LaterPartsAreFoundWhereOneHasEnded) {
   EXPECT_EQ(Rest(chain, 100), "abc") << "and not again the first";
   ASSERT_FALSE(asked.empty());
   EXPECT_EQ(asked[0], paths_[1] + " 4");
+  // It is part of the whole by now.
+  ASSERT_TRUE(chain.Seek(11).ok());
+  EXPECT_EQ(Rest(chain, 100), "bc");
   // Of a part that has not ended, more may come as long as somebody writes it.
   asked.clear();
   chain.Marked(FrameKind::kPart, serial, {.part = 5});

@@ -79,10 +79,11 @@ TEST(PreambleTest, TooNewIsRefusedWithBothVersions) {
 }
 
 TEST(PreambleTest, ANewerWriterThatStaysReadableIsAccepted) {
-  EXPECT_TRUE(DecodePreamble(AsBytes(EncodePreamble({.format_version = 9,
-                                                     .min_reader_version = 1,
-                                                     .serial = SomeSerial()})))
-                  .ok());
+  const auto newer = DecodePreamble(AsBytes(EncodePreamble(
+      {.format_version = 9, .min_reader_version = 1, .serial = SomeSerial()})));
+  ASSERT_TRUE(newer.ok());
+  EXPECT_EQ(newer->format_version, 9u);
+  EXPECT_EQ(newer->min_reader_version, 1u);
 }
 
 TEST(PreambleTest, Malicious_EveryFlippedByteIsFound) {

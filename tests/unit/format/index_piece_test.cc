@@ -190,6 +190,9 @@ TEST_F(FramePlacesTest, Malicious_AnythingButTheNextBlockIsNoPlainTrace) {
   const std::string where =
       "at byte " + std::to_string(bytes.size()) + " is something else";
   EXPECT_EQ(refused(bytes), "");
+  const std::string bare = EncodePreamble({.serial = trace_.serial()});
+  EXPECT_EQ(refused(bare), "") << "without a block";
+  EXPECT_EQ(refused(bare.substr(1)), "it is too short for a trace");
   EXPECT_THAT(refused(bytes + std::string(100, 'x')),
               testing::StartsWith(where));
   EXPECT_THAT(refused(bytes + trace_.Frame(0, "again")),
