@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "filters/input/ops_with.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/op.h"
 
@@ -64,26 +65,6 @@ bool CanBeginWithSlash(std::string_view pattern) {
   if (stars == pattern.size()) return false;  // "*": no '/'
   pattern.remove_prefix(stars);
   return pattern[0] == '/' || pattern.starts_with("\\/");
-}
-
-bool IsNumberOfRequest(Field field) {
-  return IsNumeric(field) &&
-         (Info(field).source == FieldSource::kRequest || field == Field::kType);
-}
-
-// Operations whose requests have the field.
-uint64_t OpsWith(Field field) {
-  const bool second_path = field == Field::kNewPath;
-  if (!IsNumberOfRequest(field) && !second_path) return kAllOps;
-  uint64_t ops = 0;
-  for (size_t i = 0; i < kOpCount; ++i) {
-    const Op op = static_cast<Op>(i);
-    if (second_path ? HasSecondPath(op)
-                    : (Info(op).request_fields & Bit(field)) != 0) {
-      ops |= uint64_t{1} << i;
-    }
-  }
-  return ops;
 }
 
 // Flags that the requests of the operation never carry: the kernel takes them

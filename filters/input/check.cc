@@ -8,10 +8,12 @@
 #include "filters/input/habits.h"
 #include "filters/input/trace_words.h"
 #include "filters/input/words.h"
+#include "tracefs/base/join.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/unit_habits.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/op.h"
+#include "tracefs/event/set_attributes.h"
 
 namespace tracefs {
 namespace {
@@ -29,7 +31,9 @@ bool IsText(FieldType type) {
 }
 
 std::string_view OperatorsOf(const FieldInfo& info) {
-  if (info.field == Field::kSyscall) return "= != IN";
+  if (info.field == Field::kSyscall || info.field == Field::kValid) {
+    return "= != IN";
+  }
   switch (info.type) {
     case FieldType::kOp:
     case FieldType::kFileType:
@@ -174,6 +178,7 @@ class Checker {
     if (IsText(info->type)) return CheckText(*info, ast, out);
     if (info->type == FieldType::kOp) return CheckOps(ast, out);
     out->form = Predicate::Form::kNumber;
+    if (info->field == Field::kValid) return CheckSets(ast, out);
     if (ast.comparison == Comparison::kMatch) {
       return CheckBits(*info, ast.values[0], out);
     }
@@ -253,6 +258,27 @@ class Checker {
         out->set = IntervalSet::Range(v, kMax);
         break;
     }
+    return Status::Ok();
+  }
+
+  // A setattr sets several attributes, and any of them satisfies.
+  Status CheckSets(const AstPredicate& ast, Predicate* out) const {
+    uint64_t bits = 0;
+    for (const AstValue& value : ast.values) {
+      const AstWord& word = value.words[0];
+      const auto known = SetAttributeFromWord(word.text);
+      if (!known) {
+        return Error(
+            word, "unknown attribute " + Quoted(word.text) +
+                      " (known: " + JoinWords(SetAttributeWords(), " ") + ")" +
+                      DidYouMean(word.text, SetAttributeWords()));
+      }
+      bits |= *known;
+    }
+    out->mask = ast.comparison == Comparison::kNotEqual
+                    ? kEveryAttribute & ~bits
+                    : bits;
+    out->set = IntervalSet::Range(1, IntervalSet::kMax);
     return Status::Ok();
   }
 

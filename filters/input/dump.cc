@@ -9,6 +9,7 @@
 #include "filters/input/words.h"
 #include "tracefs/base/string_literal.h"
 #include "tracefs/event/op.h"
+#include "tracefs/event/set_attributes.h"
 
 namespace tracefs {
 namespace {
@@ -45,11 +46,24 @@ std::string OrderedText(Field field, uint64_t value) {
   return ValueText(field, value ^ OrderBias(field));
 }
 
+// What `sets` looks for: any of the bits.
+std::string SetsText(uint64_t mask) {
+  std::string words;
+  for (const SetAttribute& attribute : kSettableAttributes) {
+    if ((mask & attribute.bits) != 0) (words += ' ') += attribute.name;
+  }
+  const std::string left = Name(Field::kValid);
+  return std::has_single_bit(mask) ? left + " =" + words
+                                   : left + " in {" + words + " }";
+}
+
 std::string NumberText(Field field, uint64_t mask, const IntervalSet& set) {
   constexpr uint64_t kMax = IntervalSet::kMax;
+  if (field == Field::kValid) return SetsText(mask);
   std::string left = Name(field);
-  // `mode` is always masked to what chmod sets.
-  const bool plain = mask == kMax || (field == Field::kMode && mask == 07777);
+  // Modes are always masked to what chmod sets.
+  const bool plain =
+      mask == kMax || (Info(field).type == FieldType::kOctal && mask == 07777);
   if (!plain) left += " & " + ValueText(field, mask);
   const auto value = [&](uint64_t v) { return OrderedText(field, v); };
   const std::vector<Interval>& intervals = set.intervals();

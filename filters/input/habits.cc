@@ -49,6 +49,7 @@ constexpr std::array kPredicates = {
     Habit{"bytes", "length"},  Habit{"count", "length"},
     Habit{"pos", "offset"},    Habit{"owner", "fuid"},
     Habit{"extension", "ext"}, Habit{"suffix", "ext"},
+    Habit{"valid", "sets"},    Habit{"changes", "sets"},
 };
 
 template <size_t kSize>

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "filters/input/ops_with.h"
+
 namespace tracefs {
 namespace {
 
@@ -67,6 +69,13 @@ Simplifier::Skeleton Simplifier::Prepare(const CheckedFilter& filter,
   skeleton.kind = filter.kind;
   if (filter.kind == Ast::Kind::kPredicate) {
     skeleton.test = TestOf(filter.predicate, names);
+    if (MeansSeveral(filter.predicate.field)) {
+      const Predicate ops = PredicateOnOps(filter.predicate.field);
+      Skeleton both;
+      both.kind = Ast::Kind::kAnd;
+      both.children = {{filter.kind, TestOf(ops, names), {}}, skeleton};
+      return both;
+    }
     if (filter.predicate.field != Field::kInode) return skeleton;
     // What has two files satisfies it with either.
     Predicate second = filter.predicate;

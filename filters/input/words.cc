@@ -14,6 +14,7 @@
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/event/op.h"
+#include "tracefs/event/set_attributes.h"
 #include "tracefs/event/system_call_names.h"
 
 namespace tracefs {
@@ -149,6 +150,29 @@ std::span<const std::string_view> SystemCallWords() {
     return list;
   }();
   return words;
+}
+
+std::span<const std::string_view> SetAttributeWords() {
+  static const auto words = [] {
+    std::vector<std::string_view> list;
+    for (const SetAttribute& attribute : kSettableAttributes) {
+      if (attribute.about != SetAttribute::About::kRequest) {
+        list.push_back(attribute.name);
+      }
+    }
+    return list;
+  }();
+  return words;
+}
+
+std::optional<uint64_t> SetAttributeFromWord(std::string_view word) {
+  for (const SetAttribute& attribute : kSettableAttributes) {
+    if (attribute.about != SetAttribute::About::kRequest &&
+        SameButForCase(attribute.name, word)) {
+      return attribute.bits;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<uint64_t> SystemCallFromWord(std::string_view word) {

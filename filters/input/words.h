@@ -20,6 +20,7 @@ std::span<const std::string_view> ErrnoWords();
 std::span<const std::string_view> FlagWords();
 std::span<const std::string_view> FileTypeWords();
 std::span<const std::string_view> SystemCallWords();
+std::span<const std::string_view> SetAttributeWords();
 
 // "EIO" -> 5.
 std::optional<uint64_t> ErrnoFromWord(std::string_view word);
@@ -36,6 +37,9 @@ std::optional<FlagBits> FlagFromWord(std::string_view word);
 // A name of this machine.
 std::optional<uint64_t> SystemCallFromWord(std::string_view word);
 std::optional<uint64_t> FileTypeFromWord(std::string_view word);
+
+// What a setattr sets: "size" -> its bit of kValid.
+std::optional<uint64_t> SetAttributeFromWord(std::string_view word);
 
 // A number of a field as the language writes it: "EIO", "dir", "0644", "-1",
 // "0x400", "25".

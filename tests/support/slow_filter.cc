@@ -71,6 +71,24 @@ bool CompareSlowly(const FieldInfo& info, Comparison comparison, uint64_t a,
   return false;
 }
 
+// As linux/fuse.h numbers them.
+bool SetsSlowly(const AstPredicate& p, Op op, uint64_t valid) {
+  static const std::map<std::string, int> kBits = {
+      {"mode", 0},  {"uid", 1},   {"gid", 2},       {"size", 3},
+      {"atime", 4}, {"mtime", 5}, {"atime_now", 7}, {"mtime_now", 8}};
+  if (op != Op::setattr_) return false;
+  for (const auto& [word, bit] : kBits) {
+    if ((valid >> bit & 1) == 0) continue;
+    for (const AstValue& v : p.values) {
+      const bool same = v.words[0].text == word;
+      if (p.comparison == Comparison::kNotEqual ? !same && bit <= 5 : same) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool NumericSlowly(const FieldInfo& info, const AstPredicate& p, Event& event,
                    const FakeNames& names) {
   // A copy has two files.
@@ -87,7 +105,9 @@ bool NumericSlowly(const FieldInfo& info, const AstPredicate& p, Event& event,
   if (info.source == FieldSource::kAttributes) event.NeedAttributes();
   if (!event.Has(info.field)) return false;
   uint64_t value = event.Get(info.field);
-  if (info.field == Field::kMode) value &= 07777;
+  if (info.field == Field::kValid) return SetsSlowly(p, event.op, value);
+  if (info.field == Field::kArgMode && event.op == Op::access_) return false;
+  if (info.type == FieldType::kOctal) value &= 07777;
   for (const AstValue& v : p.values) {
     if (p.comparison == Comparison::kMatch) {
       bool all = true;

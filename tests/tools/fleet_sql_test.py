@@ -273,6 +273,8 @@ FILTERS = (
     "name ~ f[!1-3]*.h", "NOT name ~ *.h", "path ~ /d3/**", "path ~ /*/f3.h",
     "path ~ **/f3.h", "path ~ /**/f3.h", "path = /d3/f3.h", "ext = h",
     "ext IN { h cc }", "NOT ext = h", "cname = \"=cmd()\"", "cname ~ \"=*()\"",
+    "NOT sets IN { mode uid }", "sets = mtime OR op = read",
+    "NOT new_mode ~ 0400", "NOT new_size > 5",
     "(op = read OR op = write) AND NOT (length > 1024 AND cuid = 0)",
 )
 

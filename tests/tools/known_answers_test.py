@@ -585,6 +585,43 @@ def check_who_follows_the_file(w):
     same(len(paths(s)), 3)
 
 
+def check_filters_of_what_is_set(w):
+    """Which attributes a setattr changes, and to what; a mask or a mode that means
+    something else to other operations is none."""
+    s = Script()
+    s.op("getattr", 1, "a", "/stat", ino=10, valid=0x7ff)
+    s.op("access", 1, "a", "/access", ino=10, new_mode=2)
+    s.op("create", 1, "a", "/create", ino=11, fh=1, new_mode=0o104755,
+         mode=0o104755)
+    for name, valid, more in (
+            ("mode", 1, {"new_mode": 0o604}), ("uid", 2, {"new_uid": 5}),
+            ("gid", 4, {"new_gid": 5}), ("cut", 8, {"new_size": 2}),
+            ("grown", 0x48, {"new_size": 1 << 20}), ("times", 0x30, {}),
+            ("touch", 0x1b0, {}), ("none", 0, {}),
+            ("all", 0x3f, {"new_mode": 0o600, "new_uid": 0, "new_gid": 0,
+                           "new_size": 0})):
+        s.op("setattr", 1, "a", "/" + name, ino=10, valid=valid, mode=0o104755,
+             size=7, **more)
+    trace = w.trace(s)
+    everything = [o["path"] for o in s.operations]
+    for text, paths in (
+            ("sets = size", ["/cut", "/grown", "/all"]),
+            ("sets = size AND new_size < 7", ["/cut", "/all"]),
+            ("sets IN { mode uid gid }", ["/mode", "/uid", "/gid", "/all"]),
+            ("sets != size", ["/mode", "/uid", "/gid", "/times", "/touch", "/all"]),
+            ("NOT sets = size", [p for p in everything
+                                 if p not in ("/cut", "/grown", "/all")]),
+            ("sets = mtime AND NOT sets = mtime_now", ["/times", "/all"]),
+            ("new_mode ~ 04000", ["/create"]),
+            ("new_mode ~ 2 OR new_mode ~ 4", ["/create", "/mode"]),
+            ("NOT new_mode ~ 0400", [p for p in everything
+                                     if p not in ("/create", "/mode", "/all")]),
+            ("new_uid = 5 OR new_gid = 5", ["/uid", "/gid"]),
+            ("mode ~ 04000 AND op = setattr AND sets = mode", ["/mode", "/all"])):
+        told = w.run("tracefs-dump", "--filter", text, "--format", "jsonl", trace)
+        same([json.loads(line)["path"] for line in told.splitlines()], paths)
+
+
 def written(w, s, path):
     """By whom, as [(name, bytes)]."""
     return sorted((r["cname"], r["written"]) for r in w.ask("who", s, path)[0]

@@ -574,7 +574,7 @@ def q36(w, c):
     rows = list(csv.DictReader(w.run(c[0]).splitlines()))
     same([(r["op"], r["path"], r["path2"]) for r in rows],
          [(o["op"], o["path"], o.get("path2", "")) for o in w.ops
-          if o["op"] in ("unlink", "rename", "setattr")
+          if o["op"] in ("unlink", "rename") or o.get("valid", 0) & 8
           or o["op"] in ("open", "create") and o["flags"] & os.O_TRUNC])
 
 

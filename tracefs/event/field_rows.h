@@ -57,19 +57,19 @@
     kStrArgs, kIo, kDecimal, "size")                                          \
   X(kFlags, "flags", "ARG_FLAGS", 19, 4, kOpenFlags, kRequest,                \
     kStrFile, kRequest, kFlags, "flags")                                      \
-  X(kArgMode, "", "ARG_MODE", 20, 4, kOctal, kRequest,                        \
+  X(kArgMode, "new_mode", "ARG_MODE", 20, 4, kOctal, kRequest,                        \
     kStrArgs, kMode, kAccessMode, "mode")                                     \
   X(kUmask, "", "ARG_UMASK", 21, 4, kOctal, kRequest,                         \
     kStrArgs, kMode, kOctal, "umask")                                         \
   X(kRdev, "", "ARG_RDEV", 22, 8, kHex, kRequest,                             \
     kStrArgs, kDevice, kDevice, "rdev")                                       \
-  X(kValid, "", "ARG_VALID", 23, 4, kHex, kRequest,                           \
+  X(kValid, "sets", "ARG_VALID", 23, 4, kHex, kRequest,                       \
     kStrArgs, kRequest, kSetMask, "valid")                                    \
-  X(kNewUid, "", "ARG_NEW_UID", 26, 4, kUser, kRequest,                       \
+  X(kNewUid, "new_uid", "ARG_NEW_UID", 26, 4, kUser, kRequest,                       \
     kStrArgs, kUid, kDecimal, "new_uid")                                      \
-  X(kNewGid, "", "ARG_NEW_GID", 27, 4, kGroup, kRequest,                      \
+  X(kNewGid, "new_gid", "ARG_NEW_GID", 27, 4, kGroup, kRequest,                      \
     kStrArgs, kGid, kDecimal, "new_gid")                                      \
-  X(kNewSize, "", "ARG_NEW_SIZE", 28, 8, kUnsigned, kRequest,                 \
+  X(kNewSize, "new_size", "ARG_NEW_SIZE", 28, 8, kUnsigned, kRequest,                 \
     kStrArgs, kSize, kDecimal, "new_size")                                    \
   X(kNewAtime, "", "ARG_NEW_ATIME_NS", 29, 8, kSigned, kRequest,              \
     kStrArgs, kClock, kTimestamp, "new_atime")                                \

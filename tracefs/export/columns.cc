@@ -19,10 +19,10 @@ constexpr Field kUsualArguments[] = {
     Field::kInode,  Field::kFh,     Field::kFlags, Field::kArgMode,
     Field::kOffset, Field::kLength, Field::kResult};
 
-// What filters cannot name is called by its key in JSON Lines, but for those
-// that mean something else to a filter, and for inodes.
+// What filters cannot name is called by its key in JSON Lines, but for inodes.
+// The bits of a setattr are not what its filter takes, words.
 constexpr std::pair<Field, std::string_view> kOtherNames[] = {
-    {Field::kArgMode, "new_mode"},
+    {Field::kValid, "valid"},
     {Field::kParentInode, "parent_inode"},
     {Field::kNewParentInode, "new_parent_inode"},
     {Field::kInodeOut, "inode_out"},

@@ -5,6 +5,7 @@
 
 #include "filters/input/check.h"
 #include "filters/input/name_service.h"
+#include "filters/input/ops_with.h"
 #include "filters/input/trace_words.h"
 #include "tracefs/base/join.h"
 #include "tracefs/base/printable.h"
@@ -136,6 +137,15 @@ class Writer {
       }
       case Predicate::Form::kNumber:
         if (Status s = Number(p, &made, &certain); !s.ok()) return s;
+        if (MeansSeveral(p.field)) {
+          std::string ops;
+          if (Status s =
+                  WritePredicate(PredicateOnOps(p.field), inverted, &ops);
+              !s.ok()) {
+            return s;
+          }
+          made = "(" + ops + " AND " + made + ")";
+        }
         if (p.field == Field::kInode) {
           if (Status s = OrSecondInode(p, &made); !s.ok()) return s;
           certain = true;

@@ -1,7 +1,6 @@
 #include "tracefs/text/flag_names.h"
 
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <span>
 
 #include "tracefs/base/choice.h"
+#include "tracefs/event/set_attributes.h"
 #include "tracefs/text/put_text.h"
 
 namespace tracefs {
@@ -72,30 +72,16 @@ constexpr FlagName kLockFlags[] = {{1, "wait"}};
 constexpr FlagName kAccessModes[] = {
     {R_OK, "R_OK"}, {W_OK, "W_OK"}, {X_OK, "X_OK"}};
 
-constexpr FlagName kSetattrBits[] = {
-    {FATTR_MODE, "mode"},
-    {FATTR_UID, "uid"},
-    {FATTR_GID, "gid"},
-    {FATTR_SIZE, "size"},
-    {FATTR_ATIME, "atime"},
-    {FATTR_MTIME, "mtime"},
-    {FATTR_FH, "fh"},
-    {FATTR_ATIME_NOW, "atime_now"},
-    {FATTR_MTIME_NOW, "mtime_now"},
-    {FATTR_LOCKOWNER, "lock_owner"},
-    {FATTR_CTIME, "ctime"},
-    {FATTR_KILL_SUIDGID, "kill_suidgid"},
-};
-
 char* PutHex(char* out, uint32_t value) {
   out = PutText(out, "0x");
   return std::to_chars(out, out + 8, value, 16).ptr;
 }
 
 // The names of the bits, joined by '|' to what is at `out` already if `joined`.
-char* PutBits(char* out, std::span<const FlagName> names, uint32_t bits,
+template <typename Names>
+char* PutBits(char* out, const Names& names, uint32_t bits,
               bool joined = false) {
-  for (const FlagName& flag : names) {
+  for (const auto& flag : names) {
     if ((bits & flag.bits) != flag.bits) continue;
     bits &= ~flag.bits;
     if (joined) *out++ = '|';
@@ -146,7 +132,7 @@ char* PutFlags(char* out, Op op, uint32_t flags) {
     case OpFlags::kPoll:
       return PutBits(out, kPollEvents, flags);
     case OpFlags::kBits:
-      return PutBits(out, {}, flags);
+      return PutBits(out, std::span<const FlagName>(), flags);
     case OpFlags::kNone:
     case OpFlags::kOpen:
     case OpFlags::kOpened:
@@ -171,7 +157,7 @@ char* PutAccessMode(char* out, uint32_t mode) {
 }
 
 char* PutSetattrValid(char* out, uint32_t valid) {
-  return PutBits(out, kSetattrBits, valid);
+  return PutBits(out, kSettableAttributes, valid);
 }
 
 std::string_view LockTypeName(uint64_t type) {

@@ -54,7 +54,7 @@ ATTACKS = {
         open("shell", "w").close()
         os.chmod("shell", 0o4755)
         """),
-    "log-tampering": (["a log was cut or removed"], """
+    "log-tampering": (["a log was cut, overwritten or removed"], """
         open("var/log/auth.log", "w").close()
         """),
     "churn": (["files are made and removed without end"], """
@@ -126,6 +126,74 @@ def case_each_fires_in_its_attack(suite):
                    "pid" in e, e)
 
 
+def case_a_log_is_cut_or_overwritten_in_place(suite):
+    """By a size that is not 0, by writing over what it says, by a hole in it; not by
+    what appends, touches it, or copies one with a hole at its end."""
+    log = "var/log/auth.log"
+    for name, words in (
+            ("smaller", ["truncate", "-s", "2", log]),
+            ("over", ["dd", "if=/dev/zero", "of=" + log, "bs=4", "count=1",
+                      "conv=notrunc"]),
+            ("edited", [sys.executable, "-c", f"open('{log}', 'r+').write('no')"]),
+            ("hole", ["fallocate", "-p", "-o", "0", "-l", "4", log]),
+            ("login", [sys.executable, "-c",
+                       "open('var/log/wtmp', 'r+').write('no')"])):
+        mount = Mounted(suite, name, os.path.join(PACKS, "log-tampering.rules"))
+        with open(os.path.join(mount.folder, "var/log/wtmp"), "a",
+                  encoding="ascii") as out:
+            out.write("logins")
+        run(mount.folder, *words)
+        expect_equal([e["alarm"] for e in mount.alarms()],
+                     ["a log was cut, overwritten or removed"], name)
+    mount = Mounted(suite, "kept", os.path.join(PACKS, "log-tampering.rules"))
+    tools = suite.folder("kept", "bin")
+    folder = os.path.join(mount.folder, "var/log")
+    shutil.copy(shutil.which("dd"), os.path.join(tools, "sshd-session"))
+    with open(os.path.join(folder, "lastlog"), "wb") as out:
+        out.write(b"x" * 4096)
+        out.seek(1 << 20)
+        out.write(b"y")
+    with open(suite.path("holes"), "wb") as out:
+        out.truncate(2 << 20)
+    for words in (["touch", log], ["touch", "-d", "2020-01-01", log],
+                  ["chmod", "640", log], ["sh", "-c", f"echo more >> {log}"],
+                  ["cp", "--sparse=always", suite.path("holes"), "var/log/copy"],
+                  [os.path.join(tools, "sshd-session"), "if=/dev/zero",
+                   "of=var/log/lastlog", "bs=4", "count=1", "conv=notrunc"]):
+        run(mount.folder, *words)
+    expect_equal([(e["comm"], e["op"], e["path"]) for e in mount.alarms()], [],
+                 "false alarms")
+
+
+def case_set_id_files_that_are_only_touched(suite):
+    """The bit has been there all the while; one made without a name gets it."""
+    mount = Mounted(suite, "touched", os.path.join(PACKS, "set-id.rules"))
+    tool = os.path.join(mount.folder, "tool")
+    run(mount.folder, "touch", "tool")
+    # Past the rule: dpkg may.
+    tools = suite.folder("touched", "bin")
+    shutil.copy(shutil.which("chmod"), os.path.join(tools, "dpkg"))
+    run(mount.folder, os.path.join(tools, "dpkg"), "4755", tool)
+    run(mount.folder, "touch", "tool")
+    run(mount.folder, "touch", "-d", "2020-01-01", "tool")
+    run(mount.folder, "chmod", "0755", "tool")
+    run(mount.folder, sys.executable, "-c",
+        "import os; os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755)")
+    expect_equal([e["op"] for e in mount.alarms()], ["tmpfile"], "alarms")
+
+
+def case_mass_deletion_at_once(suite):
+    """As fast as one can, and not of what can be had again."""
+    for folder, titles in (("home", {"mass deletion"}), ("node_modules", set())):
+        mount = Mounted(suite, folder, os.path.join(PACKS, "mass-deletion.rules"))
+        attack(mount, f"""
+            os.makedirs("{folder}/x")
+            for i in range(10000): open(f"{folder}/x/{{i}}", "w").close()
+            """)
+        run(mount.folder, "rm", "-rf", f"{folder}/x")
+        expect_equal({e["alarm"] for e in mount.alarms()}, titles, folder)
+
+
 def case_a_log_is_replaced_or_taken_away(suite):
     """What `sed -i`, `ln -sf /dev/null` and mv do; not what those do who make logs
     or turn them over."""
@@ -144,7 +212,7 @@ def case_a_log_is_replaced_or_taken_away(suite):
         mount = Mounted(suite, name, os.path.join(PACKS, "log-tampering.rules"))
         attack(mount, script)
         expect_equal([e["alarm"] for e in mount.alarms()],
-                     ["a log was cut or removed"], name)
+                     ["a log was cut, overwritten or removed"], name)
     mount = Mounted(suite, "made", os.path.join(PACKS, "log-tampering.rules"))
     run(mount.folder, "touch", "var/log/new.log")
     run(mount.folder, "chmod", "640", "var/log/new.log")

@@ -79,6 +79,34 @@ TEST(CheckTest, CallersAndTheirCalls) {
   for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;
 }
 
+TEST(CheckTest, WhatAnOperationAsksFor) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"new_size < 4K", "new_size <= 4095"},
+      {"new_mode ~ 04000", "new_mode & 04000 = 04000"},
+      {"new_mode = 644", "new_mode = 0644"},
+      {"new_uid = alice", "new_uid = 5"},
+      {"new_gid IN { staff 7 }", "new_gid in { 1 7 }"},
+      {"sets = size", "sets = size"},
+      {"SETS IN { mode UID }", "sets in { mode uid }"},
+      {"sets != mode", "sets in { uid gid size atime mtime }"},
+      {"sets = mtime_now", "sets = mtime_now"},
+      {"sets = sise",
+       "f:1:8: unknown attribute 'sise' (known: mode uid gid size atime mtime "
+       "atime_now mtime_now); did you mean 'size'?"},
+      // Of how the kernel asks, not of what it asks for.
+      {"sets = fh",
+       "f:1:8: unknown attribute 'fh' (known: mode uid gid size atime mtime "
+       "atime_now mtime_now)"},
+      {"sets ~ size",
+       "f:1:6: 'sets' cannot be compared with ~; it takes = != IN"},
+      {"sets = mode | uid",
+       "f:1:15: '|' joins flags, and 'sets' has none; use IN { … }"},
+      {"new_mode > 1",
+       "f:1:10: 'new_mode' cannot be compared with >; it takes = != IN ~"},
+  };
+  for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;
+}
+
 TEST(CheckTest, ValuesOfEveryType) {
   const std::pair<const char*, const char*> cases[] = {
       {"cuid = 0", "cuid = 0"},
