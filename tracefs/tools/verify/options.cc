@@ -25,6 +25,8 @@ CommandOptions VisibleOptions() {
       {"accept-unsealed", "",
        "where keys or anchors are given: do not ask that every trace be "
        "sealed"},
+      {"accept-losses", "",
+       "what the tracer could not record, and says so, is no fault"},
       {"unfinished", "",
        "the traces are still being written: no end is no fault"},
       WaitOption(),
@@ -48,7 +50,8 @@ HelpPage VerifyHelp() {
           "  ok        written by a holder of the key, in its place\n"
           "  bad       changed, moved, there twice, from elsewhere, "
           "damaged\n"
-          "  missing   removed, cut off, or lost before it was written\n"
+          "  missing   removed, cut off, or lost before it was written, also "
+          "what the\n            trace itself says was not recorded\n"
           "  unsealed  undamaged, but no key covers it: anyone who had the "
           "file may\n"
           "            have written it. A fault only if keys or anchors are "
@@ -75,6 +78,7 @@ Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
   result.serial = given.Text("serial");
   result.chain = given.Text("chain");
   result.accept_unsealed = given.Has("accept-unsealed");
+  result.accept_losses = given.Has("accept-losses");
   result.unfinished = given.Has("unfinished");
   result.wait = given.Has("wait");
   result.quiet = given.Has("quiet");

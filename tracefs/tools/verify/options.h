@@ -17,6 +17,7 @@ struct VerifyOptions {
   std::string serial;                // "" = any
   std::string chain;                 // "" = what the preamble says
   bool accept_unsealed = false;
+  bool accept_losses = false;
   bool unfinished = false;
   bool wait = false;
   bool quiet = false;

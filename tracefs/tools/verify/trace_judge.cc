@@ -1,12 +1,12 @@
 #include "tracefs/tools/verify/trace_judge.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "filters/output/proof.h"
 #include "tracefs/base/choice.h"
 #include "tracefs/base/clock.h"
-#include "tracefs/base/ranges.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/text/duration.h"
 
@@ -34,6 +34,47 @@ void JoinNeighbours(std::vector<JudgedRange>* findings) {
   }
   *findings = std::move(joined);
 }
+
+// Findings about blocks that anchors name: one for all that are missing with
+// nothing here between them, or unsealed in one run.
+class AnchoredBlocks {
+ public:
+  explicit AnchoredBlocks(std::vector<JudgedRange>* findings)
+      : findings_(findings) {}
+
+  // In order. `place`: of that run, or of what comes after the gap.
+  void Add(Trust trust, uint64_t place, uint64_t block) {
+    if (count_ != 0 && (trust != trust_ || place != place_)) End();
+    if (count_ != 0 && block == last_) return;  // another anchor of it
+    if (count_++ == 0) first_ = block;
+    last_ = block;
+    trust_ = trust;
+    place_ = place;
+  }
+  void End() {
+    if (count_ == 0) return;
+    const bool one = count_ == 1;
+    std::string why =
+        one ? "there is an anchor for it"
+            : "there are anchors for " + Number(count_) + " of them";
+    if (trust_ == Trust::kBad) {
+      why = one ? "an anchor names it, and it is not sealed"
+                : "anchors name " + Number(count_) +
+                      " of them, and they are not sealed";
+    }
+    findings_->push_back(
+        {.trust = trust_, .first = first_, .last = last_, .why = why});
+    count_ = 0;
+  }
+
+ private:
+  std::vector<JudgedRange>* findings_;
+  uint64_t count_ = 0;
+  uint64_t first_ = 0;
+  uint64_t last_ = 0;
+  Trust trust_{};
+  uint64_t place_ = 0;
+};
 
 }  // namespace
 
@@ -326,12 +367,17 @@ void TraceJudge::CheckEnd(std::vector<JudgedRange>* findings) const {
 }
 
 void TraceJudge::CheckAnchors(std::vector<JudgedRange>* findings) const {
-  Ranges seen;
+  std::map<uint64_t, uint64_t> runs;  // last, first
+  std::set<uint64_t> here;            // first of what is here, good or bad
   for (const Run& run : runs_) {
-    seen.Add(run.first, std::max(run.last, run.last + 1));
+    uint64_t& first = runs.try_emplace(run.last, run.first).first->second;
+    first = std::min(first, run.first);
+    here.insert(run.first);
   }
   std::set<uint64_t> bad;
   for (const BadFrame& frame : bad_) bad.insert(frame.number);
+  here.insert(bad.begin(), bad.end());
+  AnchoredBlocks told(findings);
   for (const auto& [block, anchor] : anchors_) {
     if (anchor->last && end_ != block) {
       findings->push_back({.trust = Trust::kBad,
@@ -341,18 +387,15 @@ void TraceJudge::CheckAnchors(std::vector<JudgedRange>* findings) const {
                                   Number(block)});
     }
     if (anchored_seen_.contains(block)) continue;
-    if (seen.Has(block)) {
-      findings->push_back({.trust = Trust::kBad,
-                           .first = block,
-                           .last = block,
-                           .why = "an anchor names it, and it is not sealed"});
+    const auto run = runs.lower_bound(block);
+    if (run != runs.end() && run->second <= block) {
+      told.Add(Trust::kBad, run->second, block);
     } else if (!bad.contains(block)) {
-      findings->push_back({.trust = Trust::kMissing,
-                           .first = block,
-                           .last = block,
-                           .why = "there is an anchor for it"});
+      const auto next = here.lower_bound(block);
+      told.Add(Trust::kMissing, next == here.end() ? UINT64_MAX : *next, block);
     }
   }
+  told.End();
   if (anchors_.empty() && options_.anchors_wanted) {
     findings->push_back({.trust = Trust::kMissing,
                          .has_numbers = false,

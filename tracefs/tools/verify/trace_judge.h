@@ -33,6 +33,8 @@ struct JudgedRange {
   uint64_t first = 0;
   uint64_t last = 0;
   std::string why = {};  // empty for ok
+  // Of the tracer, by its own account; nothing happened to the file.
+  bool by_own_account = false;
 };
 
 struct JudgeOptions {

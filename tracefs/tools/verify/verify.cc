@@ -14,9 +14,9 @@
 #include "tracefs/command/progress.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/format/marks.h"
-#include "tracefs/format/message_cursor.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/tools/verify/own_account.h"
 #include "tracefs/tools/verify/part_check.h"
 #include "tracefs/tools/verify/trace_judge.h"
 
@@ -65,16 +65,6 @@ struct Group {
   std::vector<std::string> names;
   std::map<std::string, std::unique_ptr<Input>> kept;
 };
-
-bool HasFinal(ByteSpan block) {
-  format::MessageCursor messages(block);
-  format::Message message;
-  bool final = false;
-  while (messages.Next(&message)) {
-    final |= message.msg_id == static_cast<uint16_t>(format::MessageId::kFinal);
-  }
-  return final;
-}
 
 class Verifier {
  public:
@@ -262,8 +252,9 @@ class Verifier {
                      first.serial());
     judge_ = &judge;
     PartCheck parts;
+    OwnAccount account;
     for (Input* input : inputs) {
-      if (!JudgeFrames(*input, *chain, judge, parts)) {
+      if (!JudgeFrames(*input, *chain, judge, parts, account)) {
         judge_ = nullptr;
         return;
       }
@@ -273,11 +264,19 @@ class Verifier {
     if (inputs.size() > 1) {
       name += " and " + std::to_string(inputs.size() - 1) + " more";
     }
-    Print(name, first.serial(), judge, parts);
+    std::vector<JudgedRange> findings = judge.Judge();
+    parts.AddTo(&findings);
+    if (!options_.accept_losses) account.AddTo(&findings);
+    if (parts.snapshot()) {
+      Note(name +
+           ": a snapshot of a flight recorder; blocks that were overwritten "
+           "are told as missing");
+    }
+    Print(name, first.serial(), judge, std::move(findings));
   }
 
   bool JudgeFrames(Input& input, ChainDecoder& chain, TraceJudge& judge,
-                   PartCheck& parts) {
+                   PartCheck& parts, OwnAccount& account) {
     judge.BeginFile(input.frames().preamble_bytes(),
                     input.trace().stats().preamble_damaged);
     parts.BeginFile();
@@ -306,20 +305,13 @@ class Verifier {
               : Status::Corrupt("a frame of the unknown kind " +
                                 std::to_string(frame.header.kind));
       judge.AddFrame(id, frame.offset, frame.header.crc, decoded, notes,
-                     decoded.ok() && HasFinal(block));
+                     decoded.ok() && account.Add(block));
     }
   }
 
   void Print(const std::string& name, const format::Serial& serial,
-             TraceJudge& judge, const PartCheck& parts) {
+             const TraceJudge& judge, std::vector<JudgedRange> findings) {
     uint64_t counts[4] = {};
-    std::vector<JudgedRange> findings = judge.Judge();
-    parts.AddTo(&findings);
-    if (parts.snapshot()) {
-      Note(name +
-           ": a snapshot of a flight recorder; blocks that were overwritten "
-           "are told as missing");
-    }
     if (!options_.serial.empty() && serial != wanted_serial_) {
       findings.push_back({.trust = Trust::kBad,
                           .has_numbers = false,
@@ -328,7 +320,9 @@ class Verifier {
     }
     for (const JudgedRange& finding : findings) {
       uint64_t& count = counts[static_cast<size_t>(finding.trust)];
-      count += finding.has_numbers ? finding.last - finding.first + 1 : 1;
+      if (!finding.by_own_account) {
+        count += finding.has_numbers ? finding.last - finding.first + 1 : 1;
+      }
       if (IsFault(finding.trust)) {
         exit_status_ = std::max(exit_status_, 1);
       } else if (options_.quiet) {

@@ -16,6 +16,7 @@
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
 #include "tracefs/base/hex.h"
+#include "tracefs/format/block_info.h"
 #include "tracefs/tools/verify/trace_judge.h"
 
 namespace tracefs {
@@ -581,6 +582,39 @@ TEST_F(CompromiseTest, AnAnchorFixesThePast) {
   EXPECT_EQ(RunWith(options).verdicts, "ok 0-5, bad 6, ok 7-9");
 }
 
+TEST_F(CompromiseTest, ManyAnchorsOfOneGapAreOneLine) {
+  std::string lines;
+  for (uint64_t i = 0; i < kBlocks; ++i) {
+    lines += AnchorText({.serial = trace_.serial,
+                         .block = i,
+                         .hash = LinkOf(AsBytes(trace_.Payload(i)).last(32))}) +
+             '\n';
+  }
+  VerifyOptions options;
+  options.keys = {verify_key_};
+  // The same anchors may be in two logs.
+  options.anchors = {keys_.folder.Write("anchors", lines + lines)};
+  SealedTrace cut = trace_;
+  cut.frames.resize(4);
+  options.traces = {keys_.folder.Write("cut", cut.Bytes())};
+  Outcome outcome = RunWith(options);
+  EXPECT_EQ(outcome.verdicts, "ok 0-3, missing 4-9, missing -");
+  EXPECT_NE(outcome.out.find("there are anchors for 6 of them"),
+            std::string::npos)
+      << outcome.out;
+  // What is between two gaps is not missing.
+  SealedTrace two = trace_;
+  two.frames.erase(two.frames.begin() + 7, two.frames.begin() + 9);
+  two.frames.erase(two.frames.begin() + 2, two.frames.begin() + 4);
+  options.traces = {keys_.folder.Write("two", two.Bytes())};
+  EXPECT_EQ(RunWith(options).verdicts,
+            "ok 0-1, missing 2-3, ok 4-6, missing 7-8, ok 9, missing 2-3, "
+            "missing 7-8");
+  SealedTrace stripped = SealedTrace::Make("", kBlocks, TestSerial());
+  options.traces = {keys_.folder.Write("stripped", stripped.Bytes())};
+  EXPECT_EQ(RunWith(options).verdicts, "unsealed 0-9, bad 0-9");
+}
+
 TEST_F(CompromiseTest, AnOldTraceUnderANewNameIsFoundByItsSerialOrAnchors) {
   VerifyOptions options;
   options.keys = {verify_key_};
@@ -832,6 +866,58 @@ TEST_F(CompromiseTest, SilenceBeyondThePromisedHeartbeatIsFound) {
     EXPECT_EQ(outcome.verdicts, silent ? "ok 0-3, missing -" : "ok 0-3")
         << outcome.out;
   }
+}
+
+// --- What the tracer could not record.
+
+// A block with a LOSS message of each reason and, where it is the last, FINAL.
+std::string LossBlock(const std::vector<std::pair<std::string, uint64_t>>& lost,
+                      uint64_t final_total) {
+  std::vector<std::byte> memory(8192);
+  format::MessageWriter writer(memory);
+  EXPECT_TRUE(format::WriteBlockHead(
+      writer, {.tracer_id = 1, .clock = ClockPair::Now()}));
+  for (const auto& [reason, count] : lost) {
+    EXPECT_TRUE(format::WriteLoss(writer, {.reason = reason, .count = count}));
+  }
+  if (final_total != 0) {
+    EXPECT_TRUE(format::WriteFinal(
+        writer, {.tracer_id = 1,
+                 .clock = ClockPair::Now(),
+                 .op_totals = {},
+                 .loss_totals = {{"queue_full", final_total}},
+                 .end_reason = "stop"}));
+  }
+  return std::string(AsText(writer.bytes()));
+}
+
+TEST_F(VerifyTest, LossesThatTheTraceStatesAreMissing) {
+  auto trace = SealedTrace::Make("", 4, TestSerial());
+  trace.SetPayload(1, LossBlock({{"queue_full", 3}, {"throttled", 1}}, 0));
+  trace.SetPayload(2, LossBlock({{"queue_full", 4}}, 0));
+  trace.SetPayload(3, LossBlock({}, 7));
+  VerifyOptions options;
+  options.traces = {keys_.folder.Write("lossy", trace.Bytes())};
+  Outcome outcome = RunWith(options);
+  EXPECT_EQ(outcome.verdicts, "unsealed 0-3, missing -, missing -");
+  EXPECT_EQ(outcome.status, 1);
+  for (const char* text :
+       {"7 operations were not recorded: queue_full",
+        "1 operation was not recorded: throttled", "no accidental damage"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
+  }
+  options.accept_losses = true;
+  outcome = RunWith(options);
+  EXPECT_EQ(outcome.verdicts, "unsealed 0-3");
+  EXPECT_EQ(outcome.status, 0);
+  // What the block said that is gone is in the last one, too.
+  options.accept_losses = false;
+  trace.frames.erase(trace.frames.begin() + 1);
+  options.traces = {keys_.folder.Write("gap", trace.Bytes())};
+  outcome = RunWith(options);
+  EXPECT_NE(outcome.out.find("7 operations were not recorded: queue_full"),
+            std::string::npos)
+      << outcome.out;
 }
 
 // --- Several files.
