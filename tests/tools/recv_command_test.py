@@ -143,6 +143,24 @@ def a_directory_of_others_is_refused():
             expect(out in err and "--user" in err, err)
 
 
+def the_list_tells_sizes_and_what_they_take():
+    with folder() as out:
+        for name, size in (("a.trace", 5), ("b.trace", 1 << 20)):
+            with open(f"{out}/{name}", "wb") as file:
+                file.write(b"x" * 5)
+                file.truncate(size)
+        told = subprocess.run([f"{BIN}/tracefs-recv", "--list", out], check=True,
+                              capture_output=True, text=True).stdout
+        head, *rows = [line.split("\t") for line in told.splitlines()]
+        expect_equal(head, ["#trace", "sender", "bytes", "last block",
+                            "bytes on disk"], "columns")
+        for row in rows:
+            st = os.stat(f"{out}/{row[0]}")
+            expect_equal((row[2], row[4]),
+                         (str(st.st_size), str(st.st_blocks * 512)), row[0])
+        expect_equal(len(rows), 2, "rows")
+
+
 def an_unknown_user_is_refused():
     with folder() as out:
         with start("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
@@ -161,6 +179,7 @@ def main():
     given = parser.parse_args()
     BIN, GOLDEN, SANITIZED = given.bin, given.golden, given.sanitized
     cases = [keeps_traces_in_the_sandbox, prints_in_the_sandbox,
+             the_list_tells_sizes_and_what_they_take,
              an_unknown_user_is_refused]
     if os.geteuid() == 0:
         cases += [root_keeps_no_right, turns_into_a_user,

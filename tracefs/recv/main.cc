@@ -206,13 +206,14 @@ Status List(const std::string& path) {
   if (!directory) return Status::System(errno, "directory '" + path + "'");
   const Result<std::vector<KeptTrace>> all = ListTraces(directory.get());
   if (!all.ok()) return all.status();
-  std::string text = "#trace\tsender\tbytes\tlast block\n";
+  std::string text = "#trace\tsender\tbytes\tlast block\tbytes on disk\n";
   for (const KeptTrace& trace : *all) {
     const std::string sender = SenderOf(trace.name);
     text += Printable(trace.name) + '\t' +
             (sender.empty() ? "-" : Printable(sender)) + '\t' +
-            std::to_string(trace.bytes) + '\t' +
-            UtcText(trace.written_s, "%Y-%m-%dT%H:%M:%SZ") + '\n';
+            std::to_string(trace.size) + '\t' +
+            UtcText(trace.written_s, "%Y-%m-%dT%H:%M:%SZ") + '\t' +
+            std::to_string(trace.bytes) + '\n';
   }
   return WriteAll(STDOUT_FILENO, AsBytes(text), "standard output");
 }

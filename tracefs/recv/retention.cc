@@ -132,6 +132,7 @@ Result<std::vector<KeptTrace>> ListTraces(int directory) {
       continue;
     }
     all.push_back({.name = name,
+                   .size = static_cast<uint64_t>(st.st_size),
                    .bytes = static_cast<uint64_t>(st.st_blocks) * 512,
                    .written_s = st.st_mtim.tv_sec});
   }
