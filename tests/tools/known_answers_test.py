@@ -585,6 +585,27 @@ def check_who_follows_the_file(w):
     same(len(paths(s)), 3)
 
 
+def check_files_that_never_had_a_name(w):
+    """What is known of them is told in place of a path."""
+    s = Script()
+    for ino in (7, 8):
+        s.op("tmpfile", 1, "a", "/d", ino=ino, fh=ino, nlink=0)
+        s.op("write", 1, "a", ino=ino, fh=ino, off=0, len=5, res=5)
+        s.op("write", 2, "b", ino=ino, fh=ino, off=0, len=5, res=5)
+    s.op("link", 1, "a", "/d/#8", path2="/d/named", ino=8)
+    s.op("read", 2, "b", ino=9, fh=9, off=0, len=5, res=5)
+    for ino in (7, 8, 9):
+        s.op("release", 1, "a", ino=ino, fh=ino)
+    trace = w.trace(s)
+    never = "(never named, made in /d, inode 7)"
+    for question, paths in (
+            ("uses", [never, "/d/named", "(name not known, inode 9)"]),
+            ("sharing", [never, "/d/named"]),
+            ("double-writes", [never, "/d/named"])):
+        same(sorted(r["path"] for r in w.tables(question, trace)[0]),
+             sorted(paths), question)
+
+
 def check_filters_of_what_is_set(w):
     """Which attributes a setattr changes, and to what; a mask or a mode that means
     something else to other operations is none."""

@@ -150,7 +150,7 @@ class Sharing final : public LifeAnalysis {
       ++rows_left_out_;
       return;
     }
-    Row row = {Value::Text(life.path), Value::Text(life.readers.Names()),
+    Row row = {Value::Text(life.Called()), Value::Text(life.readers.Names()),
                Value::Text(life.writers.Names())};
     for (const uint64_t n : life.by_other) row.push_back(Value::Number(n));
     row.push_back(Value::Number(life.read));
@@ -233,7 +233,7 @@ class DoubleWrites final : public LifeAnalysis {
     WriterNames names;
     names.Add(life.writers);
     if (life.writers.count() > 1) {
-      Count("rewritten", life.path, life.writers.count() - 1, life.written,
+      Count("rewritten", life.Called(), life.writers.count() - 1, life.written,
             names);
     }
     if (life.end == FileLife::End::kReplaced && by != nullptr &&

@@ -52,6 +52,14 @@ std::string FileLife::Users::Names() const {
   return more.Estimate() == 0 ? text : text + " and more";
 }
 
+std::string FileLife::Called() const {
+  if (!path.empty()) return path;
+  std::string text = nameless ? "(never named, made in " + born_path
+                              : std::string("(name not known");
+  if (inode != 0) text += ", inode " + std::to_string(inode);
+  return text + ")";
+}
+
 FileLife* FileLives::Find(Number number) {
   const auto found = mount_->lives.find(number);
   return found == mount_->lives.end() ? nullptr : &found->second;

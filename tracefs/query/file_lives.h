@@ -61,6 +61,9 @@ struct FileLife {
   uint64_t replaced_by = 0;  // the file that took its name, as identified
   Users readers;
   Users writers;
+  // Its path; of one that was never named, or of which no operation told a
+  // name, what is known instead.
+  std::string Called() const;
   std::array<uint64_t, 4> by_same{};
   std::array<uint64_t, 4> by_other{};
   // The last use.

@@ -75,7 +75,7 @@ class Uses final : public Analysis {
       ++left_out_;
       return;
     }
-    rows_.push_back({Value::Text(life.path), Value::Text(kUses[use]),
+    rows_.push_back({Value::Text(life.Called()), Value::Text(kUses[use]),
                      Value::Number(life.reads), Value::Number(life.read),
                      Value::Number(life.writes), Value::Number(life.written),
                      Value::Text(life.readers.Names()),
