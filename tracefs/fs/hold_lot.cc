@@ -63,7 +63,7 @@ int HoldLot::Place::Wait() {
   }
 }
 
-uint64_t HoldLot::Begin(HoldWish wish, uint64_t now_ns) {
+Result<uint64_t> HoldLot::Begin(HoldWish wish, uint64_t now_ns) {
   const std::lock_guard lock(mu_);
   const uint64_t until_ns = now_ns + wish.duration_ns;
   size_t alike = 0;
@@ -81,9 +81,16 @@ uint64_t HoldLot::Begin(HoldWish wish, uint64_t now_ns) {
     hold->until_ns.store(std::max(hold->until_ns.load(), until_ns));
     return hold->number;
   }
-  if (alike >= kMostHolds) return 0;
+  if (alike >= kMostHolds) {
+    return Status::Invalid(std::to_string(kMostHolds) +
+                           (wish.pid == 0 ? " users" : " processes") +
+                           " are held already");
+  }
   // Of root's there is nothing to fall back on.
-  if (wish.pid != 0 && wish.uid != 0 && of_user >= kMostOfUser) return 0;
+  if (wish.pid != 0 && wish.uid != 0 && of_user >= kMostOfUser) {
+    return Status::Invalid(std::to_string(kMostOfUser) + " processes of user " +
+                           std::to_string(wish.uid) + " are held already");
+  }
   const auto hold = std::make_shared<Hold>();
   hold->number = ++last_number_;
   hold->wish = std::move(wish);

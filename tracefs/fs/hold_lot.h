@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/status.h"
 #include "tracefs/event/op.h"
 
 namespace tracefs {
@@ -94,9 +95,9 @@ class HoldLot {
   bool any() const { return any_.load(std::memory_order_relaxed); }
 
   // Begins one, or makes the one that the same rule has of that process or user
-  // last longer; its number. 0: there are too many, in all or of processes of
-  // that user. `now_ns`: monotonic.
-  uint64_t Begin(HoldWish wish, uint64_t now_ns);
+  // last longer; its number. kInvalid: there are too many, in all or of
+  // processes of that user; which of these. `now_ns`: monotonic.
+  Result<uint64_t> Begin(HoldWish wish, uint64_t now_ns);
   // Null: this caller is not held. `parent_of` a process; 0: not known.
   std::shared_ptr<Hold> Meet(
       uint32_t pid, uint32_t uid, uint64_t now_ns,

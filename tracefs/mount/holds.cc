@@ -46,18 +46,20 @@ Result<std::string> Holds::Begin(uint32_t tracer, const Rule& rule,
                    .duration_ns = action.duration_ns,
                    .fails = action.fails};
   std::string whom = WhomText(wish);
-  uint64_t number = lot_.Begin(wish, MonotonicNs());
-  if (number == 0 && wish.pid != 0 && wish.uid != 0) {
+  Result<uint64_t> number = lot_.Begin(wish, MonotonicNs());
+  if (!number.ok() && wish.pid != 0 && wish.uid != 0) {
     // Who starts more and more processes would leave the last of them free.
+    const std::string why = number.status().message();
     wish.pid = 0;
-    whom = WhomText(wish) + ", too many of whose processes are held already";
+    whom = WhomText(wish) + ", as " + why;
     number = lot_.Begin(wish, MonotonicNs());
+    if (!number.ok()) {
+      return Status::Invalid("not done: " + why + ", and " +
+                             number.status().message());
+    }
   }
-  if (number == 0) {
-    return Status::Invalid("not done: " + std::to_string(HoldLot::kMostHolds) +
-                           " are held already");
-  }
-  std::string text = std::to_string(number) + ", of " + whom + ", for " +
+  if (!number.ok()) return number.status().Prefixed("not done");
+  std::string text = std::to_string(*number) + ", of " + whom + ", for " +
                      std::to_string(action.duration_ns / kNsPerMs) +
                      " ms, then " + (action.fails ? "fail" : "go on");
   Notify(NoticeId::kAlarm,
@@ -138,11 +140,7 @@ std::vector<HoldOver> Holds::TakeOver(uint32_t tracer) {
 }
 
 void Holds::EndOf(uint32_t tracer) {
-  {
-    std::lock_guard lock(mu_);
-    std::erase_if(over_,
-                  [&](const Over& over) { return over.tracer == tracer; });
-  }
+  static_cast<void>(TakeOver(tracer));
   for (const HoldLot::Held& held : lot_.EndOf(tracer)) {
     Tell(held, "it goes on: its tracer was stopped or removed");
   }

@@ -5,7 +5,9 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/clock.h"
@@ -18,13 +20,16 @@ constexpr uint64_t kLong = 3600 * kNsPerSecond;
 class HoldLotTest : public testing::Test {
  protected:
   uint64_t Hold(uint32_t pid, bool fails = true, uint64_t ns = kLong) {
-    return lot_.Begin(
-        {.tracer = 7, .pid = pid, .duration_ns = ns, .fails = fails},
-        MonotonicNs());
+    return Begin({.tracer = 7, .pid = pid, .duration_ns = ns, .fails = fails});
   }
   uint64_t HoldUser(uint32_t uid) {
-    return lot_.Begin({.tracer = 8, .uid = uid, .duration_ns = kLong},
-                      MonotonicNs());
+    return Begin({.tracer = 8, .uid = uid, .duration_ns = kLong});
+  }
+  // 0: `why_` says why not.
+  uint64_t Begin(HoldWish wish) {
+    const Result<uint64_t> number = lot_.Begin(std::move(wish), MonotonicNs());
+    why_ = number.status().message();
+    return number.ok() ? *number : 0;
   }
   std::shared_ptr<HoldLot::Hold> Meet(uint32_t pid, uint32_t uid = 1000) {
     return lot_.Meet(pid, uid, MonotonicNs(),
@@ -45,6 +50,7 @@ class HoldLotTest : public testing::Test {
 
   std::map<uint32_t, uint32_t> parents_{{11, 10}, {12, 11}, {10, 1}, {20, 1}};
   HoldLot lot_;
+  std::string why_;
   HoldLot::Held held_;
 };
 
@@ -130,14 +136,14 @@ TEST_F(HoldLotTest, HoldsAreBounded) {
     EXPECT_NE(Hold(100 + i), 0u);
   }
   EXPECT_EQ(Hold(99), 0u);
+  EXPECT_EQ(why_, "64 processes are held already");
   // One that is there lasts longer.
   EXPECT_EQ(Hold(100), 1u);
 }
 
 TEST_F(HoldLotTest, TwoRulesHoldOneProcessEachForItself) {
   const uint64_t first = Hold(11, /*fails=*/false);
-  const uint64_t second =
-      lot_.Begin({.tracer = 8, .pid = 11, .duration_ns = kLong}, MonotonicNs());
+  const uint64_t second = Begin({.tracer = 8, .pid = 11, .duration_ns = kLong});
   EXPECT_NE(first, second);
   EXPECT_EQ(lot_.EndOf(7).size(), 1u);
   ASSERT_NE(Meet(11), nullptr);
@@ -147,14 +153,13 @@ TEST_F(HoldLotTest, TwoRulesHoldOneProcessEachForItself) {
 TEST_F(HoldLotTest,
        Malicious_ProcessesOfOneUserAreBoundedAndTakeNoRoomOfOthers) {
   const auto hold = [&](uint32_t pid, uint32_t uid) {
-    return lot_.Begin(
-        {.tracer = 7, .pid = pid, .uid = uid, .duration_ns = kLong},
-        MonotonicNs());
+    return Begin({.tracer = 7, .pid = pid, .uid = uid, .duration_ns = kLong});
   };
   for (uint32_t i = 0; i < HoldLot::kMostOfUser; ++i) {
     EXPECT_NE(hold(100 + i, 1000), 0u);
   }
   EXPECT_EQ(hold(99, 1000), 0u);
+  EXPECT_EQ(why_, "16 processes of user 1000 are held already");
   EXPECT_NE(hold(99, 1001), 0u);
   // All of him can still be held.
   EXPECT_NE(HoldUser(1000), 0u);
