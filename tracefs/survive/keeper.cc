@@ -170,7 +170,8 @@ class Keeper {
   void PassOn(int signal);
   // Becomes another program.
   void GiveOver();
-  void AwaitKeepersEnd();
+  // Of that process, which was the parent of this one.
+  void AwaitEndOf(pid_t keeper);
   End AwaitEnd();
   End EndOfOther() const;
   // Makes another if it has ended.
@@ -348,7 +349,7 @@ void Keeper::MakeSpare() {
     spare_ = -1;
     child_ = -1;
     hand_over_.Disown();
-    if (::getppid() == keeper) AwaitKeepersEnd();
+    AwaitEndOf(keeper);
     ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     // Another program has, or has not, taken over.
     const HandOverWord word = HandOverWord::Of(area_);
@@ -369,8 +370,7 @@ void Keeper::MakeSpare() {
   }
 }
 
-void Keeper::AwaitKeepersEnd() {
-  const pid_t keeper = ::getppid();
+void Keeper::AwaitEndOf(pid_t keeper) {
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, kLeavesToSpare);
