@@ -365,7 +365,6 @@ TEST_F(HandOverTest, Malicious_ADaemonCannotHaveAnotherProcessKilled) {
         End(1);
       },
       Options("take over"));
-  AwaitSpare();
   KillKeeper();
   Await([&] { return area_->header().ended == 1; });
   EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);
@@ -393,7 +392,6 @@ TEST_F(HandOverTest, ADaemonThatIsNoChildAndDoesNotEndIsEnded) {
         End(1);
       },
       Options("take over"));
-  AwaitSpare();
   KillKeeper();
   Await([&] { return area_->header().ended == 1; });
   EXPECT_EQ(area_->header().longest_gap_ns, kTookOver + 2);

@@ -279,10 +279,10 @@ TEST_F(KeeperTest, ADaemonKilledWhileTheMountEndsIsFollowedUntilItHas) {
       ::kill(::getpid(), SIGKILL);
     });
     if (keeper_too) {
-      AwaitSpare();
-      ::kill(keeper_, SIGKILL);
+      KillKeeper();
+    } else {
+      Status();
     }
-    Status();
     AwaitEnd();
     EXPECT_EQ(told_->daemons, 3U) << keeper_too;
   }
@@ -304,7 +304,6 @@ TEST_F(KeeperTest, SignalsReachADaemonThatIsNoChild) {
     End(0);
   });
   Await([&] { return told_->number == 1; });
-  AwaitSpare();
   KillKeeper();
   Await([&] { return Child("tracefs-keeper") > 0; });
   ::kill(area_->header().keeper, SIGTERM);
@@ -324,7 +323,6 @@ TEST_F(KeeperTest, Malicious_ADaemonCannotHaveSignalsSentToOthers) {
     area_->header().daemon.store(self);
     ::_exit(0);
   });
-  AwaitSpare();
   KillKeeper();
   Await([&] { return told_->number == 1; });
   const pid_t keeper = area_->header().keeper;
@@ -419,8 +417,6 @@ TEST_F(KeeperTest, ADaemonThatWasNoChildIsJudgedByWhatItNoted) {
       while (told_->number == 0) std::this_thread::sleep_for(kMoment);
       world.end();
     });
-    Await([&] { return told_->daemons == 1; });
-    AwaitSpare();
     KillKeeper();
     Await([&] { return area_->header().keepers == 1; });
     told_->number.store(1);
@@ -434,7 +430,6 @@ TEST_F(KeeperTest, TheSpareOfAMountThatNeverWasEnds) {
   area_->header().init_size.store(0);
   Keep([&](uint32_t) { Stay(); });
   Await([&] { return told_->daemons == 1; });
-  AwaitSpare();
   const pid_t daemon = told_->daemon;
   KillKeeper();
   ::kill(daemon, SIGKILL);

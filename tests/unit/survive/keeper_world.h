@@ -101,6 +101,14 @@ class KeeperWorld : public testing::Test {
     EXPECT_EQ(::waitpid(keeper_, &status, 0), keeper_);
     return status;
   }
+  // Kills the keeper. What it had made is there: a spare, and a daemon, which
+  // is no child of the next.
+  void KillKeeper() {
+    Await([&] { return told_->daemons != 0; });
+    Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+    ::kill(keeper_, SIGKILL);
+    Status();
+  }
   // One of this process that has the name; 0: there is none.
   static pid_t Child(const std::string& name) {
     return ChildOf(::getpid(), name);
