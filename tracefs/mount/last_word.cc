@@ -1,6 +1,7 @@
 #include "tracefs/mount/last_word.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,8 +65,16 @@ std::unique_ptr<LastWord> LastWord::Adopt(UniqueFd folder, UniqueFd file,
   return word;
 }
 
-LastWord::~LastWord() {
-  if (!keep_ && folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+LastWord::~LastWord() { Remove(); }
+
+void LastWord::Remove() {
+  struct stat there, own;
+  if (!keep_ && folder_ && ::fstat(file_.get(), &own) == 0 &&
+      ::fstatat(folder_.get(), name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) ==
+          0 &&
+      there.st_ino == own.st_ino && there.st_dev == own.st_dev) {
+    ::unlinkat(folder_.get(), name_.c_str(), 0);
+  }
 }
 
 void LastWord::Put(const std::string& text) {
@@ -84,6 +93,7 @@ void LastWord::Begin() {
 void LastWord::End(const std::string& losses) {
   if (losses.empty()) {
     keep_ = false;
+    Remove();
   } else {
     Put("it ended " + Now() + ", and not all is in its traces: " + losses);
   }

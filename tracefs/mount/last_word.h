@@ -38,6 +38,8 @@ class LastWord {
  private:
   LastWord() = default;
   void Put(const std::string& text);
+  // Unless it is to be kept, or the next mount's is there.
+  void Remove();
 
   UniqueFd folder_;
   UniqueFd file_;

@@ -219,6 +219,8 @@ class MountRun {
   bool keeper_lives_ = true;
   bool keeper_missed_ = false;  // at the last look
   uint32_t keepers_ = 0;        // that have taken the place of a dead one
+  // Of traces that a daemon before this one has ended.
+  std::vector<TracerStats> ended_before_;
   std::unique_ptr<Watchdog> watchdog_;
   const ReconnectWhileHere reconnect_{log_};
   ServiceManager service_;

@@ -1,12 +1,14 @@
 // From the tracers of a mount to its end.
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <iostream>
 
 #include "tracefs/base/helper_link.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/mount/mount_run.h"
+#include "tracefs/tracers/loss_watch.h"
 
 namespace tracefs {
 
@@ -191,14 +193,25 @@ Status MountRun::End(const Status& served) {
   snapshots_.Stop();
   losses_.Stop();
   if (feed_ != nullptr) feed_->TakeMessagesAtEnd();
-  std::vector<TracerStats> last;
-  const Status stopped = pipeline_.Stop(session_->end_reason(), &last);
-  if (area_ != nullptr) area_->header().ended.store(survive::Header::kEnded);
+  std::vector<TracerStats> last = std::move(ended_before_);
+  Status stopped = pipeline_.Stop(session_->end_reason(), &last);
+  constexpr auto kError = static_cast<size_t>(LossReason::kOutputError);
+  for (const TracerStats& tracer : last) {
+    // A daemon before this one has met with the error.
+    if (stopped.ok() && tracer.lost[kError] != 0) {
+      stopped =
+          Status::SystemSaid(EIO, TracerText(tracer) + ": " + LossText(tracer));
+    }
+  }
   const Status ended = served.ok() ? stopped : served;
   commands_->TellEnd(EndLine(session_->end_reason(), ended, last));
   const std::string losses_at_end = TellEnd(session_->end_reason(), last);
   if (named_.last_word != nullptr) named_.last_word->End(losses_at_end);
   if (server_ != nullptr) server_->Stop();
+  if (area_ != nullptr) {
+    area_->header().end_status.store(ended.ok() ? 0 : ExitStatus(ended));
+    area_->header().ended.store(survive::Header::kEnded);
+  }
   if (!all_ended || fs_->may_hang_below()) LeaveThem(ended);
   return ended;
 }

@@ -72,6 +72,7 @@ Status MountRun::GoOnWithTraces() {
     if (record != nullptr &&
         record->states[record->turns.load() % 2].ended != 0) {
       ended.insert(plan.parts.id);
+      ended_before_.push_back(StatsOfEnded(plan.parts));
     }
   }
   std::erase_if(plans_, [&](const TracerPlan& plan) {

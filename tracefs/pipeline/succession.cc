@@ -116,6 +116,18 @@ void Tracer::SaveCounts(const std::vector<bool>& telling, bool end) {
                  std::memory_order_relaxed);
 }
 
+TracerStats StatsOfEnded(const TracerParts& parts) {
+  const survive::TraceRecord& record = *parts.survives;
+  const survive::TraceState& state = record.states[record.turns.load() % 2];
+  TracerStats stats;
+  stats.id = parts.id;
+  stats.kind = parts.kind;
+  stats.name = parts.name;
+  stats.written = state.recorded;
+  std::copy_n(state.lost.begin(), kLossReasonCount, stats.lost.begin());
+  return stats;
+}
+
 uint64_t Tracer::LoadCounts(const survive::TraceState& state) {
   if (counters_.empty()) return 0;
   survive::TraceRecord& record = *parts_.survives;

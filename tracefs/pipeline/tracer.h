@@ -53,6 +53,9 @@ struct TracerParts {
   survive::TraceRecord* survives = nullptr;
 };
 
+// Of one whose trace a daemon before this one has ended (Area).
+TracerStats StatsOfEnded(const TracerParts& parts);
+
 class Tracer {
  public:
   // Oldest begin time that an event of a later block may have; asked when a

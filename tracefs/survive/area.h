@@ -197,7 +197,7 @@ enum class Tracing : uint32_t {
 };
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3576727573667274;  // "trfsurv5"
+  static constexpr uint64_t kMagic = 0x3676727573667274;  // "trfsurv6"
   uint64_t magic;
   std::atomic<uint64_t> next_node;
   std::atomic<uint64_t> next_handle;
@@ -213,6 +213,8 @@ struct Header {
   std::atomic<uint32_t> ended;
   static constexpr uint32_t kEnding = 2;
   static constexpr uint32_t kEnded = 1;
+  std::atomic<int32_t>
+      end_status;                 // the mount's exit status, once it has ended
   std::atomic<uint32_t> doubts;   // requests whose outcome was inferred
   std::atomic<uint32_t> refused;  // requests that daemons crashed at
   std::atomic<Tracing> tracing;

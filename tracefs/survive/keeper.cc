@@ -232,7 +232,10 @@ Result<uint32_t> Keeper::Run() {
     child_ = -1;
     hand_over_.Forget();
     if (header_.ended.load() == Header::kEnded || (number == 0 && end.exited)) {
-      EndWith(end.exited ? end.status : 3);
+      // Whoever kills what has nothing to do any more does no harm.
+      EndWith(end.exited          ? end.status
+              : end.by == SIGKILL ? header_.end_status.load()
+                                  : 3);
     }
     header_.died_ns.store(MonotonicNs());
     header_.successions.fetch_add(1);
@@ -359,9 +362,9 @@ void Keeper::MakeSpare() {
       hand_over_.Refuse("the process that was to take over has ended");
     }
     // It ended before there was a mount, or in order.
-    if (header_.init_size.load() == 0 ||
-        header_.ended.load() == Header::kEnded) {
-      EndWith(3);
+    if (header_.init_size.load() == 0) EndWith(3);
+    if (header_.ended.load() == Header::kEnded) {
+      EndWith(header_.end_status.load());
     }
     // Nothing is opened here: a daemon that has just begun closes what it does
     // not know.
@@ -425,7 +428,7 @@ End Keeper::AwaitEnd() {
 // The end of a daemon that was no child of ours, as it noted it in the area.
 End Keeper::EndOfOther() const {
   if (header_.ended.load() == Header::kEnded) {
-    return {.exited = true, .status = 0};
+    return {.exited = true, .status = header_.end_status.load()};
   }
   if (header_.gave_up.load() != 0) return {.exited = true, .status = 3};
   return {.by = header_.faulted.load() != 0 ? SIGSEGV : SIGKILL};
