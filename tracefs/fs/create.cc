@@ -12,6 +12,7 @@
 #include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/file_share.h"
+#include "tracefs/fs/left_file.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -265,7 +266,10 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
                fuse_file_info* fi) {
   OpScope op(req, Op::tmpfile_);
   Inode& dir = op.fs().InodeOf(parent);
+  const LeftFile left(op.fs(), RequestSource::OfThread().unique);
   MakeOpened(op, dir, nullptr, mode, fi, [&](UniqueFd* fd) {
+    *fd = left.Open();
+    if (fd->valid()) return 0;
     return MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
       // O_EXCL here means "never to be linked into the tree".
       fd->Reset(::openat(

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -152,8 +153,17 @@ class HandleTable {
   // kSystem if what was left cannot be right.
   Status Restore(InodeTable& inodes, UserShares& shares,
                  UserShares& without_descriptor);
-  // Closes what those requests opened, which were not answered.
-  void CloseOf(const std::function<bool(uint64_t unique)>& unanswered);
+  // Closes what those requests opened, which were not answered. A file without
+  // a name (O_TMPFILE) is left, as nobody could find it again: its request goes
+  // on with it (LeftFile). It keeps one look-up of its inode.
+  void CloseOf(const std::function<bool(uint64_t unique)>& unanswered,
+               InodeTable& inodes);
+  // Whether it is one that this daemon has left.
+  bool LeavesOf(uint64_t unique) const;
+  // From now on the look-up counts with the handle, not with the request.
+  void NoteLeft();
+  // Whoever is given it removes it. Null: there is none. Threads: any.
+  Handle* TakeLeft(uint64_t unique);
 
   // Takes ownership until Remove.
   Handle* Add(std::unique_ptr<Handle> handle);
@@ -180,6 +190,10 @@ class HandleTable {
   static void NoteClosed(const Handle& handle);
 
   std::array<Shard, 16> shards_;
+  std::atomic<size_t> left_count_{0};
+  std::mutex left_mu_;
+  std::unordered_map<uint64_t, Handle*>
+      left_;  // by request; guarded by left_mu_
 };
 
 // A directory being read: one batch of getdents64 at a time.

@@ -156,17 +156,60 @@ Status HandleTable::Restore(InodeTable& inodes, UserShares& shares,
   return Status::Ok();
 }
 
+// Of one that was left `made_by` has kSentAgain, so that the next daemon, too,
+// knows that the look-up is none of its request.
 void HandleTable::CloseOf(
-    const std::function<bool(uint64_t unique)>& unanswered) {
-  std::vector<Handle*> left;
+    const std::function<bool(uint64_t unique)>& unanswered,
+    InodeTable& inodes) {
+  std::vector<Handle*> nameless;
+  std::vector<Handle*> closed;
+  std::vector<Handle*> answered;
   ForEach([&](const Handle& handle) {
     const OpenRecord* const record = handle.Record();
-    if (record != nullptr && record->made_by != 0 &&
-        unanswered(record->made_by)) {
-      left.push_back(const_cast<Handle*>(&handle));
+    if (record == nullptr || record->made_by == 0) return;
+    const uint64_t unique = record->made_by & ~survive::kSentAgain;
+    const bool was_left = record->made_by != unique;
+    const bool comes_again = unanswered(unique);
+    auto* const one = const_cast<Handle*>(&handle);
+    if (was_left && !(comes_again && left_.emplace(unique, one).second)) {
+      answered.push_back(one);
+    } else if (comes_again && !was_left) {
+      const bool has_name = (record->flags & O_TMPFILE) != O_TMPFILE;
+      (has_name || record->is_dir != 0 ? closed : nameless).push_back(one);
     }
   });
-  for (Handle* const handle : left) Remove(*handle);
+  for (Handle* const one : nameless) {
+    if (!left_.emplace(one->Record()->made_by, one).second) {
+      closed.push_back(one);
+    }
+  }
+  left_count_.store(left_.size());
+  for (Handle* const handle : closed) Remove(*handle);
+  for (Handle* const handle : answered) {
+    Inode& inode = handle->inode;
+    Remove(*handle);
+    inodes.Release(&inode, 1);
+  }
+}
+
+bool HandleTable::LeavesOf(uint64_t unique) const {
+  const auto found = left_.find(unique & ~survive::kSentAgain);
+  return found != left_.end() &&
+         (found->second->Record()->made_by & survive::kSentAgain) == 0;
+}
+
+void HandleTable::NoteLeft() {
+  for (const auto& [unique, handle] : left_) {
+    handle->Record()->made_by = unique | survive::kSentAgain;
+  }
+}
+
+Handle* HandleTable::TakeLeft(uint64_t unique) {
+  if (left_count_.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(left_mu_);
+  const auto taken = left_.extract(unique & ~survive::kSentAgain);
+  left_count_.store(left_.size());
+  return taken ? taken.mapped() : nullptr;
 }
 
 }  // namespace tracefs

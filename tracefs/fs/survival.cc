@@ -1,9 +1,12 @@
 // FileSystem: what a later daemon takes over (tracefs/survive).
+#include <fcntl.h>
+
 #include <array>
 #include <cstring>
 #include <unordered_map>
 
 #include "tracefs/fs/file_system.h"
+#include "tracefs/fs/left_file.h"
 
 namespace tracefs {
 
@@ -138,7 +141,7 @@ void FileSystem::FinishForgets() {
 
 void FileSystem::TakeOverRequests(
     const std::function<bool(uint64_t unique)>& unanswered) {
-  handles_.CloseOf(unanswered);
+  handles_.CloseOf(unanswered, inodes_);
   const auto comes_again = [&](const survive::Outcome& outcome) {
     const uint64_t unique = outcome.unique.load() & ~survive::kSentAgain;
     return unique != 0 && unanswered(unique);
@@ -158,15 +161,35 @@ void FileSystem::TakeOverRequests(
   for (WorkSlot* const slot : area_->left_slots()) {
     if (!comes_again(slot->now)) continue;
     const std::vector<WorkSlot::Counted> sums = Area::CountedBy(*slot);
+    const bool stays = handles_.LeavesOf(slot->now.unique.load());
     // Undone, if this ends here: better one too many is kept.
     slot->now.unique.store(0);
+    if (stays) continue;
     for (const WorkSlot::Counted& sum : sums) {
       if (Inode* const inode = inodes_.Find(sum.node)) {
         inodes_.Release(inode, static_cast<uint64_t>(sum.delta));
       }
     }
   }
+  handles_.NoteLeft();
   area_->ForgetLeftSlots();
+}
+
+LeftFile::LeftFile(FileSystem& fs, uint64_t unique)
+    : fs_(fs), handle_(fs.handles().TakeLeft(unique)) {}
+
+LeftFile::~LeftFile() {
+  if (handle_ == nullptr) return;
+  Inode& inode = handle_->inode;
+  fs_.handles().Remove(*handle_);
+  fs_.inodes().Release(&inode, 1);
+}
+
+UniqueFd LeftFile::Open() const {
+  return UniqueFd(
+      handle_ == nullptr
+          ? -1
+          : ::fcntl(handle_->FdFor(fs_, handle_->flags), F_DUPFD_CLOEXEC, 0));
 }
 
 bool FileSystem::IsReleased(uint64_t unique, uint64_t fh) const {

@@ -18,6 +18,7 @@
 
 #include "tracefs/base/thread.h"
 #include "tracefs/fs/handed_request.h"
+#include "tracefs/fs/left_file.h"
 
 namespace tracefs {
 
@@ -275,6 +276,7 @@ void RequestLoop::RefuseDeadly() {
     }
     area_.header().refused.fetch_add(1);
     refused_(RequestName(in.opcode), fs_.inodes().DescribedPath(in.node));
+    const LeftFile left(fs_, in.unique);
     Answer(in.unique, EIO);
     known->unique.store(0);
     return true;
