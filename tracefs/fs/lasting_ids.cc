@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/gone_mark.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/path_below.h"
 
@@ -118,16 +119,20 @@ bool LastingIds::IsInside(int fd, uint64_t id, const struct stat& st,
   const bool known = path.size() > top.size() + 1 && path.starts_with(top) &&
                      path[top.size()] == '/';
   if (known) *where = path.substr(top.size() + 1);
+  // One of several names that is gone is none.
+  if (where->ends_with(kGoneMark) && !LeadsTo(*where, st)) where->clear();
   if (S_ISDIR(st.st_mode)) return IsBelowRoot(fd);
   if (whole_ || given_[PlaceOf(id)].load() == id) return true;
   // The path of a file that the kernel knows no directory of begins anywhere.
+  return !where->empty() && LeadsTo(*where, st);
+}
+
+bool LastingIds::LeadsTo(const std::string& path, const struct stat& st) const {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const UniqueFd there(
-      known ? static_cast<int>(::syscall(SYS_openat2, root_fd_, where->c_str(),
-                                         &how, sizeof how))
-            : -1);
+  const UniqueFd there(static_cast<int>(
+      ::syscall(SYS_openat2, root_fd_, path.c_str(), &how, sizeof how)));
   struct stat same;
   return there && ::fstatat(there.get(), "", &same, AT_EMPTY_PATH) == 0 &&
          same.st_dev == st.st_dev && same.st_ino == st.st_ino;

@@ -74,6 +74,8 @@ class LastingIds {
   static size_t PlaceOf(uint64_t id) {
     return static_cast<size_t>(id * 0x9e3779b97f4a7c15u >> 44) % kMostGiven;
   }
+  // Whether the path below the root is one of the file that `st` describes.
+  bool LeadsTo(const std::string& path, const struct stat& st) const;
   bool IsBelowRoot(int directory) const;
 
   // Older ones are overwritten by those that come to the same place.

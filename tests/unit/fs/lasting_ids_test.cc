@@ -117,6 +117,17 @@ TEST_F(LastingIdsTest, WhatLiesBesideTheSourceIsNotInside) {
   for (const char* const path : {"beside/f", "beside/a", "beside", ""}) {
     EXPECT_FALSE(IsInside(path, &where)) << path;
   }
+  // Of two names one is gone; and one that ends as the kernel tells of that.
+  std::filesystem::create_hard_link(top_ + "/source/top",
+                                    top_ + "/source/top (deleted)");
+  const UniqueFd top = Open(top_ + "/source/top");
+  const uint64_t id = IdOf("source/top");
+  EXPECT_TRUE(IsInside("source/top (deleted)", &where));
+  EXPECT_EQ(where, "top (deleted)");
+  std::filesystem::rename(top_ + "/source/top (deleted)", top_ + "/source/now");
+  std::filesystem::remove(top_ + "/source/top");
+  ids_->IsInside(top.get(), id, StatOf(top.get()), &where);
+  EXPECT_EQ(where, "");
   // A name that begins like the source's.
   std::filesystem::create_directories(top_ + "/sourcemore/a");
   Write("sourcemore/a/f");
