@@ -104,6 +104,7 @@ class Mount:
         self.helpers = []  # pids of commands that unmounted it
         self.trace = None  # see Suite.mounted()
         self.events = []
+        self.deaths = contextlib.ExitStack()  # see Suite.mount()
         self._mounted_before = mounted_before
 
     @property
@@ -140,6 +141,7 @@ class Mount:
             got = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             raise Failure(f"the daemon of {self.point} does not end") from None
+        self.deaths.close()
         if status is not None:
             expect(got == status, f"the daemon ended with {got}, not {status}:"
                    f"\n{self.messages()}")
@@ -153,6 +155,7 @@ class Mount:
 
     def kill(self):
         """SIGKILL, as the kernel's memory killer would."""
+        self.deaths.close()
         self.process.kill()
         self.process.wait()
 
@@ -170,6 +173,9 @@ class Suite:
         parser.add_argument("--only", metavar="TEXT", action="append",
                             help="run the cases whose name contains TEXT; may "
                             "be given again")
+        parser.add_argument("--killed", type=float, metavar="TIMES",
+                            help="daemons may die (--survive yes), and do so "
+                            "many times a second")
         parser.add_argument("--keep", action="store_true",
                             help="keep the scratch folder")
         if arguments:
@@ -180,6 +186,7 @@ class Suite:
         self.failed = []
         self.passed = 0
         self.skipped = []
+        self._kills = []  # of each mount, with --killed
         self._mounts = []
         self._mount_count = 0
         self._children = []
@@ -350,13 +357,26 @@ class Suite:
         transport = transport or self.options.transport
         if transport == "uring" and self.no_uring():
             raise Skip(self.no_uring())
+        if self.options.killed:
+            if transport == "uring":
+                raise Skip("daemons that may die do not serve over io_uring")
+            options = (*options, "--survive", "yes")
         config = self.config(*tracers)
-        return self.mount_command(
+        mount = self.mount_command(
             [*wrapper, os.path.join(self.bin, "tracefs-mount"), source,
              point, "--config", config, "--foreground",
              "--visibility", visibility,
              "--transport", transport, *options],
             point)
+        if self.options.killed:
+            self._let_die(mount)
+        return mount
+
+    def _let_die(self, mount):
+        """Its daemons, until it ends."""
+        from deaths import daemons_dying  # which needs this module
+        self._kills.append(mount.deaths.enter_context(
+            daemons_dying(mount, self.options.killed)))
 
     @contextlib.contextmanager
     def mounted(self, filter_text="", visibility="auto", transport=None,
@@ -546,6 +566,8 @@ class Suite:
             print(f"kept: {self.scratch}")
         else:
             shutil.rmtree(self.scratch, ignore_errors=True)
+        if self.options.killed:
+            print(f"{sum(map(sum, self._kills))} daemons were killed")
         print(f"{self.passed} passed, {len(self.failed)} failed, "
               f"{len(self.skipped)} skipped")
         for title in self.failed:

@@ -17,11 +17,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from deaths import (daemon_of, daemons_dying, let_daemon_die,  # noqa: E402
-                    restless_users)
+from deaths import (daemon_of, daemons_dying,  # noqa: E402
+                    let_daemon_die)
 from succession_cases import Succession  # noqa: E402
 from tracefs_harness import (Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
+from users import restless_users  # noqa: E402
 
 USERS = 2
 # A client that asks while a daemon dies gets no answer, and looks what came

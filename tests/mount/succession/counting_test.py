@@ -16,9 +16,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from deaths import kill_daemon, let_daemon_die, restless_users  # noqa: E402
+from deaths import kill_daemon, let_daemon_die  # noqa: E402
 from tracefs_harness import (Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
+from users import restless_users  # noqa: E402
 
 USERS = 3
 

@@ -9,11 +9,8 @@ met with.
 
 import glob
 import os
-import pwd
 import random
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -26,26 +23,11 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from deaths import successions_of  # noqa: E402
 from processes import (adopt_orphans, descendants_of, is_alive,  # noqa: E402
                        name_of)
-from tracefs_harness import (Skip, Suite, expect, expect_equal,  # noqa: E402
-                             wait_until)
+from tracefs_harness import Suite, expect, wait_until  # noqa: E402
+from works import Work  # noqa: E402
 
 # In so many of the deaths the keeper is killed, too.
 KEEPERS = 0.2
-LOCK_HOLDERS = 64
-
-HOLDER = """
-import fcntl, os, struct, sys, time
-path, end = sys.argv[1], time.monotonic() + float(sys.argv[2])
-fd = os.open(path, os.O_RDWR)
-turns = 0
-while time.monotonic() < end:
-    fcntl.lockf(fd, fcntl.LOCK_EX)
-    count = struct.unpack("<Q", os.pread(fd, 8, 0))[0]
-    os.pwrite(fd, struct.pack("<Q", count + 1), 0)
-    fcntl.lockf(fd, fcntl.LOCK_UN)
-    turns += 1
-print(turns)
-"""
 
 
 class Deaths(threading.Thread):
@@ -58,12 +40,14 @@ class Deaths(threading.Thread):
         self.random = random.Random(seed)
         self.daemons = 0
         self.keepers = 0
+        self.spared = set()
         self.over = threading.Event()
 
     def named(self, name):
         for one in [self.mount.pid, *descendants_of(self.mount.pid),
                     *descendants_of(os.getpid())]:
-            if name_of(one) == name and is_alive(one):
+            if (name_of(one) == name and is_alive(one)
+                    and one not in self.spared):
                 return one
         return None
 
@@ -115,151 +99,6 @@ class Caller(threading.Thread):
             self.made += 1
 
 
-class Work:
-    """Each is given a folder in the mount, and raises where something is not
-    as it must be. Returns what was done."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-
-    def until_then(self):
-        end = time.monotonic() + self.seconds
-        number = 0
-        while time.monotonic() < end:
-            yield number
-            number += 1
-
-    @staticmethod
-    def done(*command, **more):
-        ran = subprocess.run(command, capture_output=True, text=True,
-                             check=False, **more)
-        expect(ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}")
-        return ran.stdout
-
-    def git(self, folder):
-        def git(*command):
-            return self.done("git", "-C", folder, "-c", "user.name=n", "-c",
-                             "user.email=e", *command)
-        git("init", "-q")
-        commits = 0
-        for number in self.until_then():
-            for i in range(10):
-                name = os.path.join(folder, f"f{(number * 7 + i) % 50}")
-                with open(name, "a", encoding="ascii") as file:
-                    file.write(f"{number} {i}\n" * 50)
-            git("add", ".")
-            git("commit", "-qm", f"number {number}")
-            commits += 1
-            if number % 20 == 19:
-                git("gc", "-q")
-        git("fsck", "--full", "--strict")
-        expect_equal(int(git("rev-list", "--count", "HEAD")), commits,
-                     "commits")
-        return f"{commits} commits"
-
-    def build(self, folder):
-        files = 12
-        for i in range(files):
-            with open(os.path.join(folder, f"f{i}.c"), "w",
-                      encoding="ascii") as file:
-                file.write(f"#include <stdio.h>\nint f{i}(void) "
-                           f"{{ return {i}; }}\n")
-        with open(os.path.join(folder, "main.c"), "w",
-                  encoding="ascii") as file:
-            file.write("#include <stdio.h>\n" + "".join(
-                f"int f{i}(void);\n" for i in range(files)) +
-                "int main(void) { printf(\"%d\\n\", " +
-                "+".join(f"f{i}()" for i in range(files)) + "); }\n")
-        with open(os.path.join(folder, "Makefile"), "w",
-                  encoding="ascii") as file:
-            file.write("sum: main.o " +
-                       " ".join(f"f{i}.o" for i in range(files)) +
-                       "\n\tcc -o $@ $^\nclean:\n\trm -f *.o sum\n")
-        builds = 0
-        for _ in self.until_then():
-            self.done("make", "-C", folder, "-j2", "-s")
-            expect_equal(self.done(os.path.join(folder, "sum")).strip(),
-                         str(sum(range(files))), "what was built")
-            self.done("make", "-C", folder, "-s", "clean")
-            builds += 1
-        return f"{builds} builds"
-
-    def sqlite(self, folder):
-        base = sqlite3.connect(os.path.join(folder, "base"), timeout=60)
-        base.execute("create table t (k integer primary key, v integer)")
-        base.executemany("insert into t values (?, 0)",
-                         [(i,) for i in range(1000)])
-        base.commit()
-        one = random.Random(1)
-        total = 0
-        turns = 0
-        for turns in self.until_then():
-            for _ in range(10):
-                by = one.randrange(100)
-                base.execute("update t set v = v + ? where k = ?",
-                             (by, one.randrange(1000)))
-                total += by
-            base.commit()
-        expect_equal(base.execute("pragma integrity_check").fetchone()[0],
-                     "ok", "the base")
-        expect_equal(base.execute("select sum(v) from t").fetchone()[0],
-                     total, "the sum")
-        base.close()
-        return f"{turns + 1} transactions"
-
-    def locks(self, folder):
-        path = os.path.join(folder, "count")
-        with open(path, "wb") as file:
-            file.write(bytes(8))
-        holders = [subprocess.Popen(
-            [sys.executable, "-c", HOLDER, path, str(self.seconds)],
-            stdout=subprocess.PIPE, text=True) for _ in range(LOCK_HOLDERS)]
-        turns = sum(int(holder.communicate()[0]) for holder in holders)
-        with open(path, "rb") as file:
-            expect_equal(int.from_bytes(file.read(8), "little"), turns,
-                         "turns that were counted under the lock")
-        return f"{turns} turns of {LOCK_HOLDERS}"
-
-    def postgresql(self, folder):
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-        if not found or shutil.which("runuser") is None:
-            raise Skip("PostgreSQL is not installed")
-        try:
-            user = pwd.getpwnam("postgres")
-        except KeyError:
-            raise Skip("there is no user postgres") from None
-        os.chown(folder, user.pw_uid, user.pw_gid)
-        data = os.path.join(folder, "data")
-
-        def run(program, *command):
-            return self.done("runuser", "-u", "postgres", "--",
-                             os.path.join(found[-1], program), *command,
-                             cwd="/")
-        run("initdb", "-D", data, "-k", "-A", "trust")
-        run("pg_ctl", "-D", data, "-w", "-t", "120", "-s", "-l",
-            os.path.join(folder, "log"), "-o",
-            f"-c listen_addresses= -c unix_socket_directories={folder}",
-            "start")
-        try:
-            run("pgbench", "-h", folder, "-i", "-q", "-s", "1", "postgres")
-            said = run("pgbench", "-h", folder, "-c", "4", "-T",
-                       str(int(self.seconds)), "postgres")
-            sums = run("psql", "-h", folder, "-At", "-c",
-                       "select (select sum(abalance) from pgbench_accounts),"
-                       "(select sum(bbalance) from pgbench_branches),"
-                       "(select sum(tbalance) from pgbench_tellers),"
-                       "(select sum(delta) from pgbench_history)", "postgres")
-        finally:
-            run("pg_ctl", "-D", data, "-w", "-s", "-m", "fast", "stop")
-        expect_equal(len(set(sums.strip().split("|"))), 1, f"sums: {sums}")
-        run("pg_checksums", "-D", data)
-        count = next(line for line in said.splitlines()
-                     if "actually processed" in line)
-        expect("failed transactions: 0" in said
-               or "failed" not in said, said)
-        return count.split(":")[1].strip() + " transactions"
-
-
 class KillTable:
     def __init__(self, suite):
         self.suite = suite
@@ -277,12 +116,19 @@ class KillTable:
         folder = os.path.join(point, "work")
         os.mkdir(folder)
         os.mkdir(os.path.join(point, "calls"))
+        calm = self.suite.mount(
+            self.suite.folder(name, "calm-source", mode=0o777),
+            self.suite.folder(name, "calm"), self.suite.path(name, "calm-trace"),
+            transport="dev", visibility="auto")
         caller = Caller(os.path.join(point, "calls"))
         deaths = Deaths(mount, options.kills, options.seed)
+        deaths.spared = {calm.pid}
         caller.start()
         deaths.start()
         try:
-            done = getattr(Work(options.seconds), name)(folder)
+            work = Work(options.seconds, os.path.join(source, "work"),
+                        calm.point)
+            done = getattr(work, name)(folder)
         finally:
             deaths.over.set()
             deaths.join()
@@ -290,6 +136,7 @@ class KillTable:
             caller.join()
         expect(caller.error is None, f"a call failed: {caller.error}")
         expect(deaths.daemons > 0, "nothing was killed")
+        calm.unmount()
         subprocess.run(["umount", point], check=True)
         wait_until(lambda: deaths.named("tracefs-mount") is None
                    and deaths.named("tracefs-keeper") is None, "all end")
@@ -319,7 +166,8 @@ def main():
     suite = Suite("kills", __doc__, arguments)
     adopt_orphans()
     table = KillTable(suite)
-    for name in ("git", "build", "sqlite", "locks", "postgresql"):
+    for name in ("git", "build", "sqlite", "locks", "postgresql", "pages",
+                 "users", "maps"):
         suite.run(name, table.work, name)
     print("| work | deaths | of keepers | errors | longest call | "
           "calls lost |")

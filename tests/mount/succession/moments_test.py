@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from deaths import daemon_of, let_daemon_die, successions_of  # noqa: E402
-from moment import Watched  # noqa: E402
+from moment import Caller, Watched  # noqa: E402
 from processes import (children_of, descendants_of, is_alive,  # noqa: E402
                        name_of)
 from succession_cases import Succession  # noqa: E402
@@ -40,7 +40,7 @@ done = ctypes.CDLL(None, use_errno=True).renameat2(
 sys.exit(ctypes.get_errno() if done else 0)
 """
 RENAME_WHITEOUT = 4
-RELEASE = 18  # linux/include/uapi/linux/fuse.h
+RELEASE, TMPFILE = 18, 51  # linux/include/uapi/linux/fuse.h
 
 
 def killed_after(suite, mount, call, work, made):
@@ -190,19 +190,56 @@ def case_a_close_is_recorded_once(suite):
     return ", ".join(moments)
 
 
+def case_a_file_without_a_name_is_made_once(suite):
+    """Its record has the number that it has."""
+    def make(point):
+        fd = os.open(point, os.O_TMPFILE | os.O_RDWR, 0o600)
+        os.write(fd, b"content")
+        if os.pread(fd, 9, 0) != b"content":
+            return "another content"
+        return os.fstat(fd).st_ino
+
+    def made(mount, point, moment):
+        dead = successions_of(mount)
+        watched = Watched(suite, daemon_of(mount), TMPFILE, moment)
+        caller = Caller(make, point)
+        watched.await_word("taken")
+        watched.go()
+        found = watched.moments()
+        number = caller.outcome()
+        wait_until(lambda: moment not in found or successions_of(mount) > dead,
+                   "another daemon")
+        return number, found
+
+    # It gives no number to two files.
+    with suite.tmpfs("nameless", size="16m") as source:
+        _, point, trace, mount = suite.world.mount(source=source)
+        number, moments = made(mount, point, "never")
+        numbers = [number] + [made(mount, point, moment)[0]
+                              for moment in moments]
+        wait_until(lambda: not suite.world.known(point), "all forgotten")
+        mount.unmount()
+    expect_equal([event["ino"] for event in suite.read(
+        trace, only="op = tmpfile")], numbers, "files in the trace")
+    return ", ".join(moments)
+
+
 def ended(suite, how, moment):
     """A mount is ended by `how(mount, point)`, and its daemon killed in that
     moment of what it then does to the trace. The operations in there, its words
-    about itself, and the moments."""
-    _, point, trace, mount = suite.world.mount()
+    about itself, and the moments. It has ended well, and so the next mount there
+    hears."""
+    source, point, trace, mount = suite.world.mount()
     for name in ("a", "b"):
         os.mkdir(os.path.join(point, name))
     watched = Watched(suite, daemon_of(mount), trace, moment)
     os.mkdir(os.path.join(point, "c"))
     how(mount, point)
     moments = watched.moments()
-    mount.wait()
-    expect(not mount.is_mounted(), "it is still mounted")
+    mount.wait(0)
+    following = suite.mount(source, point, trace + "-2", transport="dev")
+    expect("before" not in following.messages(), following.messages())
+    following.unmount()
     suite.command("tracefs-verify", trace)
     dump = suite.dump(trace)
     expect_equal(dump.status, 0, dump.errors)

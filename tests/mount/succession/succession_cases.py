@@ -14,9 +14,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from deaths import restless_users  # noqa: E402
 from tracefs_harness import (Failure, decode_event, expect,  # noqa: E402
                              expect_equal)
+from users import restless_users  # noqa: E402
 
 USERS = 4
 
@@ -93,19 +93,20 @@ class Succession:
         self.suite.command("tracefs-verify", *verify, *files)
         return len(events), len(files)
 
+    def known(self, point):
+        """Files that the kernel knows, but for the root."""
+        return json.loads(self.suite.command(
+            "tracefs-ctl", point, "stats", "--format", "json"))["inodes"] - 1
+
     def forgets_all(self, point):
         """Nothing is kept of what the kernel does not know any more."""
         for name in os.listdir(point):
             shutil.rmtree(os.path.join(point, name))
-
-        def known():
-            return json.loads(self.suite.command(
-                "tracefs-ctl", point, "stats", "--format", "json"))["inodes"]
-
         end = time.monotonic() + 10
-        while known() > 1 and time.monotonic() < end:
+        while self.known(point) and time.monotonic() < end:
             time.sleep(0.1)
-        expect(known() <= 1, f"{known() - 1} files are not forgotten")
+        expect(not self.known(point),
+               f"{self.known(point)} files are not forgotten")
 
     def keys(self):
         """Of a seal and of a cipher."""
