@@ -5,18 +5,12 @@
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs::build {
-namespace {
-
-uint32_t FieldOr0(const Event& event, Field field) {
-  return static_cast<uint32_t>(event.Has(field) ? event.Get(field) : 0);
-}
-
-}  // namespace
 
 ProcessKey CallerOf(const format::Record& record) {
   const Event& event = record.event;
   ProcessKey key;
-  key.pid = FieldOr0(event, event.Has(Field::kPid) ? Field::kPid : Field::kTid);
+  key.pid = static_cast<uint32_t>(
+      event.GetOr0(event.Has(Field::kPid) ? Field::kPid : Field::kTid));
   if (event.caller != nullptr) key.start_ticks = event.caller->start_time;
   if (record.trace != nullptr) key.machine = record.trace->origin.machine;
   return key;
@@ -26,7 +20,8 @@ void SetCaller(const format::Record& record, FileStep* step) {
   const Event& event = record.event;
   step->process = CallerOf(record);
   if (event.caller != nullptr) step->ppid = event.caller->ppid;
-  if (step->ppid == 0) step->ppid = FieldOr0(event, Field::kPpid);
+  if (step->ppid == 0)
+    step->ppid = static_cast<uint32_t>(event.GetOr0(Field::kPpid));
 }
 
 std::string_view RecordSteps::Place(const format::TraceContext* trace,
@@ -49,33 +44,30 @@ std::string_view RecordSteps::Place(const format::TraceContext* trace,
 const FileStep* RecordSteps::Of(const format::Record& record) {
   const Event& event = record.event;
   if (event.before) return nullptr;
-  const auto number = [&](Field f) -> uint64_t {
-    return event.Has(f) ? event.Get(f) : 0;
-  };
   step_ = {};
-  step_.time_ns = number(Field::kTime);
-  step_.duration_ns = number(Field::kLatency);
+  step_.time_ns = event.GetOr0(Field::kTime);
+  step_.duration_ns = event.GetOr0(Field::kLatency);
   SetCaller(record, &step_);
   step_.comm = record.Text(Field::kComm);
   step_.op = event.op;
-  step_.inferred = number(Field::kInferred) != 0;
-  step_.error = static_cast<uint32_t>(number(Field::kErrno));
-  step_.flags = static_cast<uint32_t>(number(Field::kFlags));
-  step_.inode = number(Field::kInode);
+  step_.inferred = event.GetOr0(Field::kInferred) != 0;
+  step_.error = static_cast<uint32_t>(event.GetOr0(Field::kErrno));
+  step_.flags = static_cast<uint32_t>(event.GetOr0(Field::kFlags));
+  step_.inode = event.GetOr0(Field::kInode);
   step_.mode = static_cast<uint32_t>(event.Has(Field::kMode)
                                          ? event.Get(Field::kMode)
-                                         : number(Field::kType) << 12);
-  step_.size = number(Field::kSize);
-  step_.mtime_ns = number(Field::kMtime);
+                                         : event.GetOr0(Field::kType) << 12);
+  step_.size = event.GetOr0(Field::kSize);
+  step_.mtime_ns = event.GetOr0(Field::kMtime);
   step_.has_attributes = event.Has(Field::kMode) && event.Has(Field::kSize);
-  step_.fh = number(Field::kFh);
-  step_.fh_out = number(Field::kFhOut);
-  step_.inode_out = number(Field::kInodeOut);
-  step_.offset = number(Field::kOffset);
-  step_.offset_out = number(Field::kOffsetOut);
+  step_.fh = event.GetOr0(Field::kFh);
+  step_.fh_out = event.GetOr0(Field::kFhOut);
+  step_.inode_out = event.GetOr0(Field::kInodeOut);
+  step_.offset = event.GetOr0(Field::kOffset);
+  step_.offset_out = event.GetOr0(Field::kOffsetOut);
   step_.bytes = tally::BytesOf(event).moved();
-  step_.resizes =
-      event.op == Op::setattr_ && (number(Field::kValid) & FATTR_SIZE) != 0;
+  step_.resizes = event.op == Op::setattr_ &&
+                  (event.GetOr0(Field::kValid) & FATTR_SIZE) != 0;
   step_.target = event.target;
   step_.path = Place(record.trace, format::PathOf(record, buffer_), &path_);
   step_.path2 =

@@ -191,6 +191,7 @@ struct Event {
 
   bool Has(Field f) const { return (present & Bit(f)) != 0; }
   uint64_t Get(Field f) const { return value[Index(f)]; }
+  uint64_t GetOr0(Field f) const { return Has(f) ? Get(f) : 0; }
   void Set(Field f, uint64_t v) {
     value[Index(f)] = v;
     present |= Bit(f);

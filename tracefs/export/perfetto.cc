@@ -32,11 +32,10 @@ class PerfettoExporter final : public Exporter {
     if (!origin_known_) origin_ns_ = record.real_ns;
     origin_known_ = true;
     line_.clear();
-    const uint64_t pid = event.Has(Field::kPid) ? event.Get(Field::kPid) : 0;
+    const uint64_t pid = event.GetOr0(Field::kPid);
     const uint64_t tid = event.Has(Field::kTid) ? event.Get(Field::kTid) : pid;
     Name(record, pid, tid);
-    const uint64_t length =
-        event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
+    const uint64_t length = event.GetOr0(Field::kLatency);
     const uint64_t begin = record.real_ns;
     const bool nests =
         tid != 0 && lanes_.Find(pid << 32 | tid, begin, begin + length) == 0;
@@ -128,9 +127,7 @@ class PerfettoExporter final : public Exporter {
   void PutArguments(const format::Record& record) {
     const Event& event = record.event;
     const TableRow row(record);
-    line_ +=
-        ",\"args\":{\"uid\":" +
-        std::to_string(event.Has(Field::kUid) ? event.Get(Field::kUid) : 0);
+    line_ += ",\"args\":{\"uid\":" + std::to_string(event.GetOr0(Field::kUid));
     const auto text = [this](std::string_view key, std::string_view value) {
       if (value.empty()) return;
       ((line_ += ",\"") += key) += "\":";

@@ -91,7 +91,7 @@ class StackExporter : public Exporter {
     if (event.before) return;  // it is reported again when it has run
     uint64_t weight = 1;
     if (weight_ == Weight::kTime) {
-      weight = event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
+      weight = event.GetOr0(Field::kLatency);
     } else if (weight_ == Weight::kBytes) {
       weight = tally::BytesOf(event).moved();
     }

@@ -423,7 +423,7 @@ class StraceExporter final : public Exporter {
     const TableRow row(record);
     line_.clear();
     const Field who = event.Has(Field::kTid) ? Field::kTid : Field::kPid;
-    const uint64_t tid = event.Has(who) ? event.Get(who) : 0;
+    const uint64_t tid = event.GetOr0(who);
     line_ += std::to_string(tid);
     while (line_.size() < kPidColumns) line_ += ' ';
     line_ += ' ';

@@ -128,8 +128,7 @@ Asked AskedRequests::ByHandle(const TableRow& row) {
   if (event.op == Op::open_ || event.op == Op::create_) {
     programs_.erase(handle);
     synchronous_.erase(handle);
-    const uint64_t flags =
-        event.Has(Field::kFlags) ? event.Get(Field::kFlags) : 0;
+    const uint64_t flags = event.GetOr0(Field::kFlags);
     if ((flags & O_DSYNC) != 0) Add(handle, &synchronous_);
     if ((flags & kOpenForExec) == 0) return Asked::kByCall;
     if (handle.second != 0) Add(handle, &programs_);
@@ -148,7 +147,7 @@ bool AskedRequests::SyncsByItself(const TableRow& row) const {
 
 AskedRequests::Key AskedRequests::KeyOf(const TableRow& row, Field field) {
   const Event& event = row.event();
-  return {row.record().trace, event.Has(field) ? event.Get(field) : 0};
+  return {row.record().trace, event.GetOr0(field)};
 }
 
 void AskedRequests::Add(const Key& key, std::set<Key>* keys) {

@@ -395,8 +395,7 @@ class TextExporter final : public Exporter {
       line.Put(" ...");
       return;
     }
-    const uint64_t error =
-        event.Has(Field::kErrno) ? event.Get(Field::kErrno) : 0;
+    const uint64_t error = event.GetOr0(Field::kErrno);
     if (error != 0) {
       const std::string_view name = ErrnoName(error);
       line.Put(" -> ");

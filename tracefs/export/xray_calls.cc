@@ -47,17 +47,16 @@ void XrayExporter::Write(const format::Record& record) {
   FunctionCall call;
   call.function = XrayFunction(event.op);
   call.begin = Now(record.real_ns);
-  call.end = call.begin +
-             (event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0);
+  call.end = call.begin + event.GetOr0(Field::kLatency);
   const auto id = [&event](Field field) {
-    return event.Has(field) ? static_cast<uint32_t>(event.Get(field)) : 0;
+    return static_cast<uint32_t>(event.GetOr0(field));
   };
   call.pid = id(Field::kPid);
   call.tid = event.Has(Field::kTid) ? id(Field::kTid) : call.pid;
   if (const auto cpu = cpus_.find(call.pid); cpu != cpus_.end()) {
     call.cpu = cpu->second;
   }
-  call.inode = event.Has(Field::kInode) ? event.Get(Field::kInode) : 0;
+  call.inode = event.GetOr0(Field::kInode);
   call.result = ResultOf(event);
   // llvm-xray tells threads by their numbers alone.
   const size_t lane = lanes_.Find(call.tid, call.begin, call.end);

@@ -25,8 +25,7 @@ FileActivity ActivityOf(const format::Record& record) {
   const Event& event = record.event;
   const FileActivity usual = Info(event.op).activity;
   if (event.op == Op::setattr_) {
-    const uint64_t valid =
-        event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
+    const uint64_t valid = event.GetOr0(Field::kValid);
     if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
     return (valid & FATTR_SIZE) != 0 ? FileActivity::kUpdate : usual;
   }

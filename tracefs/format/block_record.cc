@@ -294,7 +294,7 @@ void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
     return;
   }
   const auto value_of = [&event](Field f) {
-    return event.Has(f) ? static_cast<uint32_t>(event.Get(f)) : 0;
+    return static_cast<uint32_t>(event.GetOr0(f));
   };
   record->caller.tid = value_of(Field::kTid);
   record->caller.pid = value_of(Field::kPid);

@@ -1,5 +1,6 @@
 // FileSystem: what a later daemon takes over (tracefs/survive).
 #include <fcntl.h>
+#include <linux/fuse.h>
 
 #include <array>
 #include <cstring>
@@ -14,21 +15,6 @@ using survive::Area;
 using survive::WorkSlot;
 
 namespace {
-
-// linux/include/uapi/linux/fuse.h.
-struct InHeader {
-  uint32_t length;
-  uint32_t opcode;
-  uint64_t unique;
-  uint64_t node;
-  uint32_t more[4];
-};
-constexpr uint32_t kForget = 2;
-constexpr uint32_t kBatchForget = 42;
-struct ForgetOne {
-  uint64_t node;
-  uint64_t lookups;
-};
 
 // At `at` of a message; false if it is not that long.
 template <typename T>
@@ -95,28 +81,28 @@ Status FileSystem::Restore() {
 }
 
 void FileSystem::Forget(ByteSpan message, WorkSlot& slot) {
-  InHeader header{};
+  fuse_in_header header{};
   if (!ReadAt(message, 0, &header)) return;
   size_t at = sizeof header;
   uint32_t count = 1;
-  if (header.opcode == kBatchForget) {
+  if (header.opcode == FUSE_BATCH_FORGET) {
     if (!ReadAt(message, at, &count)) return;
     at += 2 * sizeof count;
   }
   for (uint32_t i = slot.items.load(std::memory_order_relaxed); i < count;
        ++i) {
-    ForgetOne one{};
-    if (header.opcode == kBatchForget) {
+    fuse_forget_one one{};
+    if (header.opcode == FUSE_BATCH_FORGET) {
       if (!ReadAt(message, at + i * sizeof one, &one)) return;
     } else {
-      one.node = header.node;
-      if (!ReadAt(message, at, &one.lookups)) return;
+      one.nodeid = header.nodeid;
+      if (!ReadAt(message, at, &one.nlookup)) return;
     }
     // Done, if this ends here: better one too many is kept.
     slot.items.store(i + 1, std::memory_order_release);
-    if (one.node <= 1) continue;
-    if (Inode* const inode = inodes_.Find(one.node)) {
-      inodes_.Release(inode, one.lookups);
+    if (one.nodeid <= 1) continue;
+    if (Inode* const inode = inodes_.Find(one.nodeid)) {
+      inodes_.Release(inode, one.nlookup);
     }
   }
 }
@@ -126,11 +112,11 @@ void FileSystem::FinishForget(WorkSlot& slot) {
   const uint32_t buffer = slot.forgets.load();
   if (buffer == 0 || buffer > Area::kReaders + 1) return;
   const std::byte* const begin = area_->buffer(buffer - 1);
-  InHeader header{};
+  fuse_in_header header{};
   std::memcpy(&header, begin, sizeof header);
-  if ((header.opcode == kForget || header.opcode == kBatchForget) &&
-      header.length <= Area::kBufferBytes) {
-    Forget({begin, header.length}, slot);
+  if ((header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET) &&
+      header.len <= Area::kBufferBytes) {
+    Forget({begin, header.len}, slot);
   }
   slot.forgets.store(0);
 }

@@ -23,9 +23,6 @@ constexpr uint64_t kLeastShare = 100;  // one of so many
 constexpr uint64_t kSmallBytes = 4096;
 constexpr uint64_t kSlowNs = 100'000'000;
 
-uint64_t LatencyOf(const Event& event) {
-  return event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
-}
 bool FailedWith(const Event& event, uint64_t error) {
   return event.Has(Field::kErrno) && event.Get(Field::kErrno) == error;
 }
@@ -47,7 +44,7 @@ bool IsSmall(const Event& event) {
          tally::BytesOf(event).moved() < kSmallBytes;
 }
 bool IsSlow(const Event& event) {
-  return LatencyOf(event) >= kSlowNs && !WaitsForDisk(event) &&
+  return event.GetOr0(Field::kLatency) >= kSlowNs && !WaitsForDisk(event) &&
          !WaitsForLock(event);
 }
 
@@ -144,7 +141,7 @@ void Headline::Saw(uint64_t real_ns, uint64_t length_ns) {
 void Headline::Add(const format::Record& record) {
   const Event& event = record.event;
   if (event.before) return;  // it is told again when it has run
-  const uint64_t length_ns = LatencyOf(event);
+  const uint64_t length_ns = event.GetOr0(Field::kLatency);
   count_ = tally::AddTo(count_, 1);
   time_ns_ = tally::AddTo(time_ns_, length_ns);
   Saw(record.real_ns, length_ns);

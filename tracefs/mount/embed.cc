@@ -128,8 +128,7 @@ void Embedder::NoteOpen(const format::Record& record) {
   if (found_.size() >= kMostFound) return;
   const auto [known, fresh] =
       by_path_.emplace(std::string(path), found_.size());
-  const uint64_t inode =
-      event.Has(Field::kInode) ? event.Get(Field::kInode) : 0;
+  const uint64_t inode = event.GetOr0(Field::kInode);
   if (!fresh) {
     // Another file has the name now: what was read first is gone.
     Found& before = found_[known->second];
@@ -150,17 +149,16 @@ void Embedder::Note(const format::Record& record) {
   if (event.before || format::OutcomeOf(record) == format::Outcome::kFailure) {
     return;
   }
-  const auto number = [&](Field f) { return event.Has(f) ? event.Get(f) : 0; };
   const bool opens = event.op == Op::open_;
   if (opens && event.Has(Field::kFlags)) NoteOpen(record);
   // A new size; other attributes change no byte.
-  const bool resizes =
-      event.op == Op::setattr_ && (number(Field::kValid) & FATTR_SIZE) != 0;
+  const bool resizes = event.op == Op::setattr_ &&
+                       (event.GetOr0(Field::kValid) & FATTR_SIZE) != 0;
   if (event.op == Op::copy_file_range_) {
-    NoteChange(number(Field::kInodeOut));
+    NoteChange(event.GetOr0(Field::kInodeOut));
   } else if (event.op == Op::write_ || event.op == Op::fallocate_ || resizes ||
-             (opens && (number(Field::kFlags) & O_TRUNC) != 0)) {
-    NoteChange(number(Field::kInode));
+             (opens && (event.GetOr0(Field::kFlags) & O_TRUNC) != 0)) {
+    NoteChange(event.GetOr0(Field::kInode));
   }
 }
 

@@ -7,32 +7,14 @@
 // their way into libfuse: the linker redirects its calls here (--wrap), which
 // needs the static library. Sources: linux/include/uapi/linux/fuse.h; libfuse,
 // lib/fuse_lowlevel.c.
+#include <linux/fuse.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "tracefs/fs/handed_request.h"
 #include "tracefs/mount/served_requests.h"
-
-namespace tracefs {
-namespace {
-
-// struct fuse_in_header; libfuse keeps its copy to itself.
-struct InHeader {
-  uint32_t length;
-  uint32_t opcode;
-  uint64_t unique;
-  uint64_t node;
-  uint32_t uid;
-  uint32_t gid;
-  uint32_t pid;
-  uint16_t extension_length;
-  uint16_t padding;
-};
-constexpr uint32_t kInterrupt = 36;
-
-}  // namespace
-}  // namespace tracefs
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's.
 extern "C" {
@@ -47,12 +29,12 @@ void __real_fuse_session_process_buf_internal(fuse_session* session,
 void __wrap_fuse_session_process_buf_internal(fuse_session* session,
                                               const fuse_buf* buffer,
                                               fuse_chan* channel) {
-  tracefs::InHeader header{};
+  fuse_in_header header{};
   if ((buffer->flags & FUSE_BUF_IS_FD) == 0 && buffer->size >= sizeof header) {
     std::memcpy(&header, buffer->mem, sizeof header);
   }
   uint64_t interrupted;
-  if (header.opcode == tracefs::kInterrupt &&
+  if (header.opcode == FUSE_INTERRUPT &&
       buffer->size >= sizeof header + sizeof interrupted) {
     std::memcpy(&interrupted,
                 static_cast<const char*>(buffer->mem) + sizeof header,
@@ -76,7 +58,7 @@ void __wrap_fuse_session_process_uring_cqe(fuse_session* session,
                                            fuse_req* request, void* header,
                                            void* op_in, void* payload,
                                            size_t size) {
-  const auto* const in = static_cast<const tracefs::InHeader*>(header);
+  const auto* const in = static_cast<const fuse_in_header*>(header);
   tracefs::RequestSource::OfThread().unique = in->unique;
   tracefs::ServedRequests::Queues().Note(in->pid);
   __real_fuse_session_process_uring_cqe(session, request, header, op_in,

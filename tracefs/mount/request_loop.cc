@@ -1,5 +1,6 @@
 #include "tracefs/mount/request_loop.h"
 
+#include <linux/fuse.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,28 +27,7 @@ using survive::Area;
 
 namespace {
 
-// linux/include/uapi/linux/fuse.h.
-struct InHeader {
-  uint32_t length;
-  uint32_t opcode;
-  uint64_t unique;
-  uint64_t node;
-  uint32_t uid;
-  uint32_t gid;
-  uint32_t pid;
-  uint16_t extension_length;
-  uint16_t padding;
-};
-struct OutHeader {
-  uint32_t length;
-  int32_t error;
-  uint64_t unique;
-};
-constexpr uint32_t kForget = 2;
-constexpr uint32_t kRelease = 18;
-constexpr uint32_t kReleaseDir = 29;
-constexpr uint32_t kInterrupt = 36;
-constexpr uint32_t kBatchForget = 42;
+// linux/fuse.h, which lacks it in older headers.
 constexpr int32_t kNotifyResend = 7;
 
 // Daemons that crash at one request, before it is refused.
@@ -55,8 +35,8 @@ constexpr uint32_t kMostCrashesOfRequest = 3;
 // Ends a read: a signal that does nothing.
 constexpr int kWakeUp = SIGURG;
 
-InHeader HeaderOf(const std::byte* message) {
-  InHeader header;
+fuse_in_header HeaderOf(const std::byte* message) {
+  fuse_in_header header;
   std::memcpy(&header, message, sizeof header);
   return header;
 }
@@ -94,8 +74,8 @@ fuse_buf BufferOf(std::byte* message, size_t size) {
   return buffer;
 }
 
-bool IsForget(const InHeader& header) {
-  return header.opcode == kForget || header.opcode == kBatchForget;
+bool IsForget(const fuse_in_header& header) {
+  return header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET;
 }
 
 }  // namespace
@@ -191,7 +171,7 @@ void RequestLoop::Resume() {
 size_t RequestLoop::Read(std::byte* buffer, Reader* reader) {
   while (fuse_session_exited(session_) == 0) {
     const ssize_t n = ReadOnce(buffer, reader);
-    if (n >= static_cast<ssize_t>(sizeof(InHeader))) {
+    if (n >= static_cast<ssize_t>(sizeof(fuse_in_header))) {
       return static_cast<size_t>(n);
     }
     // The caller of a request was killed before it was taken.
@@ -225,7 +205,7 @@ Status RequestLoop::Begin() {
 bool RequestLoop::ServeFirstAgain(fuse_session* session, Area& area) {
   survive::Header& header = area.header();
   const size_t size = header.init_size.load();
-  if (size < sizeof(InHeader) || size > header.init.size()) return false;
+  if (size < sizeof(fuse_in_header) || size > header.init.size()) return false;
   std::array<std::byte, sizeof header.init> init = header.init;
   const fuse_buf message = BufferOf(init.data(), size);
   fuse_session_process_buf(session, &message);
@@ -247,7 +227,7 @@ Status RequestLoop::TakeOver() {
     return Status::Ok();
   }
 
-  OutHeader resend = {sizeof resend, kNotifyResend, 0};
+  fuse_out_header resend = {sizeof resend, kNotifyResend, 0};
   if (::write(device_, &resend, sizeof resend) != sizeof resend) {
     if (errno == ENODEV || errno == ENOTCONN) {
       fuse_session_exit(session_);
@@ -266,8 +246,8 @@ Status RequestLoop::TakeOver() {
 // Before anybody serves: one that was sent again has no part in the next crash.
 void RequestLoop::RefuseDeadly() {
   std::erase_if(left_, [this](const std::vector<std::byte>& message) {
-    const InHeader in = HeaderOf(message.data());
-    if (in.opcode == kInterrupt || (in.unique & survive::kSentAgain) == 0) {
+    const fuse_in_header in = HeaderOf(message.data());
+    if (in.opcode == FUSE_INTERRUPT || (in.unique & survive::kSentAgain) == 0) {
       return false;
     }
     survive::Outcome* const known = area_.Pending(in.unique);
@@ -275,7 +255,7 @@ void RequestLoop::RefuseDeadly() {
       return false;
     }
     area_.header().refused.fetch_add(1);
-    refused_(RequestName(in.opcode), fs_.inodes().DescribedPath(in.node));
+    refused_(RequestName(in.opcode), fs_.inodes().DescribedPath(in.nodeid));
     const LeftFile left(fs_, in.unique);
     Answer(in.unique, EIO);
     known->unique.store(0);
@@ -294,13 +274,13 @@ std::unordered_set<uint64_t> RequestLoop::TakeSentAgain() {
   for (pollfd ready = {device_, POLLIN, 0}; ::poll(&ready, 1, 0) > 0;) {
     const size_t size = ReadAsForget(Area::kReaders, slot);
     if (size == 0) break;
-    const InHeader in = HeaderOf(buffer);
+    const fuse_in_header in = HeaderOf(buffer);
     if (IsForget(in)) {
       fs_.Forget({buffer, size}, slot);
       continue;
     }
     left_.emplace_back(buffer, buffer + size);
-    if (in.opcode == kInterrupt) continue;
+    if (in.opcode == FUSE_INTERRUPT) continue;
     if ((in.unique & survive::kSentAgain) == 0) break;
     unanswered.insert(in.unique & ~survive::kSentAgain);
   }
@@ -312,7 +292,7 @@ std::unordered_set<uint64_t> RequestLoop::TakeSentAgain() {
 // Reads into that buffer. Should it be a FORGET, a later daemon finds it there.
 size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot,
                                  Reader* reader) {
-  constexpr InHeader kNothing{};
+  constexpr fuse_in_header kNothing{};
   std::byte* const buffer = area_.buffer(number);
   std::memcpy(buffer, &kNothing, sizeof kNothing);
   slot.items.store(0, std::memory_order_relaxed);
@@ -323,8 +303,8 @@ size_t RequestLoop::ReadAsForget(size_t number, survive::WorkSlot& slot,
 
 // What a dead daemon has done.
 bool RequestLoop::AnswerAgain(std::byte* message, size_t size) {
-  const InHeader in = HeaderOf(message);
-  if (in.opcode == kRelease || in.opcode == kReleaseDir) {
+  const fuse_in_header in = HeaderOf(message);
+  if (in.opcode == FUSE_RELEASE || in.opcode == FUSE_RELEASEDIR) {
     uint64_t fh = 0;
     if (size < sizeof in + sizeof fh) return false;
     std::memcpy(&fh, message + sizeof in, sizeof fh);
@@ -337,18 +317,18 @@ bool RequestLoop::AnswerAgain(std::byte* message, size_t size) {
 }
 
 void RequestLoop::Answer(uint64_t unique, int error) {
-  const OutHeader out = {sizeof out, -error, unique};
+  const fuse_out_header out = {sizeof out, -error, unique};
   static_cast<void>(!::write(device_, &out, sizeof out));
 }
 
 void RequestLoop::Process(std::byte* message, size_t size) {
-  const InHeader in = HeaderOf(message);
+  const fuse_in_header in = HeaderOf(message);
   survive::WorkSlot& slot = *Area::OfThread();
   if (IsForget(in)) {
     fs_.Forget({message, size}, slot);
     return;
   }
-  if (in.opcode == kInterrupt) {
+  if (in.opcode == FUSE_INTERRUPT) {
     uint64_t interrupted = 0;
     if (size >= sizeof in + sizeof interrupted) {
       std::memcpy(&interrupted, message + sizeof in, sizeof interrupted);

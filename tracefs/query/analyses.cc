@@ -46,8 +46,7 @@ const AnalysisRow* FindAnalysis(std::string_view name) {
 }
 
 bool TruncatesByOpening(const Event& event) {
-  return OpensFile(event.op) &&
-         (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
+  return OpensFile(event.op) && (event.GetOr0(Field::kFlags) & O_TRUNC) != 0;
 }
 
 }  // namespace tracefs::query

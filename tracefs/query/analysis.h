@@ -54,9 +54,6 @@ using tally::Failed;
 inline format::TraceOrigin OriginOf(const format::Record& record) {
   return record.trace == nullptr ? format::TraceOrigin{} : record.trace->origin;
 }
-inline uint64_t NumberOr0(const Event& event, Field field) {
-  return event.Has(field) ? event.Get(field) : 0;
-}
 // Whether what is opened loses what was in it.
 bool TruncatesByOpening(const Event& event);
 

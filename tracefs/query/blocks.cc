@@ -113,7 +113,7 @@ class Blocks final : public Analysis {
     }
     PathBuffer buffer;
     const uint64_t file =
-        FileOf(OriginOf(record).mount, NumberOr0(event, Field::kInode),
+        FileOf(OriginOf(record).mount, event.GetOr0(Field::kInode),
                format::PathOf(record, buffer));
     if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
       Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
@@ -131,10 +131,9 @@ class Blocks final : public Analysis {
     const Field at = tally::OffsetField(transfer.end);
     if (!event.Has(at) || transfer.bytes == 0) return;
     PathBuffer buffer;
-    const uint64_t file =
-        FileOf(OriginOf(record).mount,
-               NumberOr0(event, tally::InodeField(transfer.end)),
-               format::PathOf(record, transfer.end, buffer));
+    const uint64_t file = FileOf(OriginOf(record).mount,
+                                 event.GetOr0(tally::InodeField(transfer.end)),
+                                 format::PathOf(record, transfer.end, buffer));
     const uint64_t offset = event.Get(at);
     const uint64_t begin = offset / kBlock;
     const uint64_t end = (offset + transfer.bytes - 1) / kBlock + 1;

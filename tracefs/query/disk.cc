@@ -48,7 +48,7 @@ class Disk final : public Analysis {
       return;
     }
     ++operations_;
-    const uint64_t device = NumberOr0(event, Field::kExtentsDevice);
+    const uint64_t device = event.GetOr0(Field::kExtentsDevice);
     if (!requests_.Knows(device)) {
       ++no_requests_;
       return;

@@ -43,13 +43,13 @@ class Extents final : public Analysis {
     if (of.empty()) return;
     ++operations_;
     const Event& event = record.event;
-    const uint64_t left_out = NumberOr0(event, Field::kExtentsLeftOut);
+    const uint64_t left_out = event.GetOr0(Field::kExtentsLeftOut);
     if (left_out != 0) Miss("more extents than are recorded", left_out);
     if (SaysOfExtents(of, kColdUnknown)) {
       Miss("whether a read had to fetch anything", 0);
       return;
     }
-    if (const uint64_t error = NumberOr0(event, Field::kExtentsErrno)) {
+    if (const uint64_t error = event.GetOr0(Field::kExtentsErrno)) {
       Miss("where it lies: " + std::string(ErrnoName(error)), 0);
       return;
     }
@@ -84,7 +84,7 @@ class Extents final : public Analysis {
 
   void TakeExtents(const format::Record& record, bool accessed) {
     const Event& event = record.event;
-    const uint64_t number = NumberOr0(event, Field::kExtentsDevice);
+    const uint64_t number = event.GetOr0(Field::kExtentsDevice);
     Device* const device = accessed ? DeviceOf(number) : nullptr;
     Laid* const file = FileOf(record, number);
     std::string_view text = record.Text(Field::kExtents);
@@ -128,7 +128,7 @@ class Extents final : public Analysis {
   }
 
   Laid* FileOf(const format::Record& record, uint64_t device) {
-    const uint64_t inode = NumberOr0(record.event, Field::kInode);
+    const uint64_t inode = record.event.GetOr0(Field::kInode);
     PathBuffer buffer;
     const std::string_view path = format::PathOf(record, buffer);
     if (inode == 0 && path.empty()) return nullptr;

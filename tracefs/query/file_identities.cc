@@ -194,7 +194,7 @@ void FileIdentities::Settle() {
 
 FileIdentities::Touched FileIdentities::TakeMaking(const Event& event,
                                                    std::string_view path) {
-  const uint64_t inode = NumberOr0(event, Field::kInode);
+  const uint64_t inode = event.GetOr0(Field::kInode);
   const Number called = Called(path);
   const bool may_open = event.op == Op::create_;
   const Number before = inode == 0 && may_open ? called : ByInode(inode);
@@ -202,7 +202,7 @@ FileIdentities::Touched FileIdentities::TakeMaking(const Event& event,
   // before the trace began.
   const bool opens =
       may_open && before != kNone && !FileOf(before)->removed &&
-      (path.empty() || called == before || NumberOr0(event, Field::kNlink) > 1);
+      (path.empty() || called == before || event.GetOr0(Field::kNlink) > 1);
   if (opens) return {before};
   // A number that is given again: its file has gone, maybe unseen.
   if (before != kNone) {
@@ -225,8 +225,8 @@ FileIdentities::Touched FileIdentities::TakeRename(const Event& event,
                                                    format::RecordPaths& paths) {
   const std::string_view path = paths.first();
   const std::string_view path2 = paths.second();
-  const uint64_t inode = NumberOr0(event, Field::kInode);
-  if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
+  const uint64_t inode = event.GetOr0(Field::kInode);
+  if ((event.GetOr0(Field::kFlags) & RENAME_EXCHANGE) != 0) {
     const Touched both = {.file = Find(inode, paths, /*named_now=*/true),
                           .second = FindNamed(0, path2, /*named_now=*/true)};
     names_.Exchange(path, path2);
@@ -271,7 +271,7 @@ void FileIdentities::Open(const Event& event, Number number) {
 }
 
 void FileIdentities::Close(const Event& event, Number number) {
-  by_handle_.erase(NumberOr0(event, Field::kFh));
+  by_handle_.erase(event.GetOr0(Field::kFh));
   File* const file = FileOf(number);
   if (file == nullptr) return;
   if (file->handles != 0) --file->handles;
@@ -283,7 +283,7 @@ FileIdentities::Number FileIdentities::Destination(const Event& event,
                                                    format::RecordPaths& paths) {
   const Number by_handle = ByHandle(event, Field::kFhOut);
   if (by_handle != kNone) return by_handle;
-  const uint64_t inode = NumberOr0(event, Field::kInodeOut);
+  const uint64_t inode = event.GetOr0(Field::kInodeOut);
   const Number number = ByInode(inode);
   return number != kNone
              ? number
@@ -293,7 +293,7 @@ FileIdentities::Number FileIdentities::Destination(const Event& event,
 FileIdentities::Touched FileIdentities::Take(const Event& event,
                                              format::RecordPaths& paths) {
   Settle();
-  const uint64_t inode = NumberOr0(event, Field::kInode);
+  const uint64_t inode = event.GetOr0(Field::kInode);
   if (Failed(event)) {
     Touched touched = {ByHandle(event, Field::kFh)};
     if (touched.file == kNone) {

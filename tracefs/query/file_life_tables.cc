@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tracefs/query/analyses.h"
-#include "tracefs/query/file_lives.h"
+#include "tracefs/query/life_analysis.h"
 #include "tracefs/query/pictures.h"
 #include "tracefs/tally/histogram.h"
 #include "tracefs/text/duration.h"
@@ -15,44 +15,6 @@ namespace {
 
 // Names and processes that are told apart; others are one row.
 constexpr size_t kMostLives = size_t{1} << 17;
-
-class LifeAnalysis : public Analysis {
- public:
-  LifeAnalysis()
-      : lives_([this](const FileLife& life, const FileLife* by) {
-          Ended(life, by);
-        }) {}
-  void Take(const format::Record& record, size_t /*trace*/) override {
-    lives_.Take(record);
-  }
-  bool follows_files() const override { return true; }
-  void Pass(const format::Record& record, size_t /*trace*/) override {
-    lives_.Take(record, /*counts=*/false);
-  }
-  void TakeProcess(const ProcessRecord& record) override {
-    lives_.TakeProcess(record);
-  }
-  std::vector<Table> Finish() override {
-    lives_.Finish();
-    std::vector<Table> tables = Tables();
-    if (const std::string note = lives_.Note(); !note.empty()) {
-      tables.back().notes.push_back(note);
-    }
-    if (rows_left_out_ != 0) {
-      tables.back().notes.push_back(std::to_string(rows_left_out_) +
-                                    " more had no room");
-    }
-    return tables;
-  }
-
- protected:
-  virtual void Ended(const FileLife& life, const FileLife* by) = 0;
-  virtual std::vector<Table> Tables() = 0;
-  uint64_t rows_left_out_ = 0;
-
- private:
-  FileLives lives_;
-};
 
 class Lifetimes final : public LifeAnalysis {
  public:

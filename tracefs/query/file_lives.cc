@@ -73,7 +73,7 @@ FileLife* FileLives::FindOrMake(const Event& event, Number number,
   if (fresh) {
     life.number = ++last_;
     life.mount = mount_->number;
-    life.inode = NumberOr0(event, inode);
+    life.inode = event.GetOr0(inode);
     life.path = path;
   }
   return &life;
@@ -92,7 +92,7 @@ void FileLives::End(FileLife& life, const Record& record, FileLife::End end) {
   life.end = end;
   life.end_ns = record.real_ns;
   life.ended_by_ns =
-      tally::AddTo(record.real_ns, NumberOr0(record.event, Field::kLatency));
+      tally::AddTo(record.real_ns, record.event.GetOr0(Field::kLatency));
   life.ender = record.Text(Field::kComm);
 }
 
@@ -146,8 +146,7 @@ void FileLives::TakeRelease(const Record& record, Number number,
 void FileLives::TakeRename(const Record& record, const Touched& touched,
                            format::RecordPaths& paths) {
   const Event& event = record.event;
-  const bool exchange =
-      (NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0;
+  const bool exchange = (event.GetOr0(Field::kFlags) & RENAME_EXCHANGE) != 0;
   if (exchange) return;
   const bool file =
       event.Has(Field::kMode) && !S_ISDIR(event.Get(Field::kMode));

@@ -50,7 +50,7 @@ class Summary final : public Analysis {
     if (const uint64_t file = file_numbers_.Of(record).file; file != 0) {
       files_.Add(file);
     }
-    if (NumberOr0(event, Field::kInferred) != 0) {
+    if (event.GetOr0(Field::kInferred) != 0) {
       ++inferred_;
     } else if (process.number != ProcessNumbers::kUnknown) {
       processes_.Add(MixedHash(process.number));

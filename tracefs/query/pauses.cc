@@ -35,7 +35,7 @@ class Pauses final : public Analysis {
     // Who had to be guessed did not do it himself.
     const bool known = process != ProcessNumbers::kUnknown &&
                        event.Has(Field::kLatency) &&
-                       NumberOr0(event, Field::kInferred) == 0;
+                       event.GetOr0(Field::kInferred) == 0;
     if (!known) return;
     const uint64_t end = tally::AddTo(now, event.Get(Field::kLatency));
     const auto at = ends_.find(process);

@@ -70,7 +70,7 @@ class Permissions final : public Analysis {
   void TakeAny(const format::Record& record, bool counts) {
     if (!HasRun(record)) return;
     const Event& event = record.event;
-    const uint64_t inode = NumberOr0(event, Field::kInode);
+    const uint64_t inode = event.GetOr0(Field::kInode);
     const uint64_t key =
         MixedHash(inode + (uint64_t{OriginOf(record).mount} << 56));
     if (event.op == Op::setattr_ && counts)
@@ -78,7 +78,7 @@ class Permissions final : public Analysis {
     if (inode == 0) return;
     const bool gone = !Failed(event) &&
                       (event.op == Op::unlink_ || event.op == Op::rmdir_) &&
-                      NumberOr0(event, Field::kNlink) <= 1;
+                      event.GetOr0(Field::kNlink) <= 1;
     if (gone) {
       files_.erase(key);
       return;
@@ -99,13 +99,13 @@ class Permissions final : public Analysis {
     File& file = files_[key];
     file.mode = event.Get(Field::kMode);
     file.owned = event.Has(Field::kFuid) && event.Has(Field::kFgid);
-    file.uid = NumberOr0(event, Field::kFuid);
-    file.gid = NumberOr0(event, Field::kFgid);
+    file.uid = event.GetOr0(Field::kFuid);
+    file.gid = event.GetOr0(Field::kFgid);
   }
 
   void TakeChange(const format::Record& record, const File* before) {
     const Event& event = record.event;
-    const uint64_t valid = NumberOr0(event, Field::kValid);
+    const uint64_t valid = event.GetOr0(Field::kValid);
     const bool owned = before != nullptr && before->owned;
     if ((valid & FATTR_MODE) != 0 && event.Has(Field::kArgMode)) {
       const uint64_t mode = event.Get(Field::kArgMode);

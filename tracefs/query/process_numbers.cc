@@ -55,15 +55,15 @@ void ProcessNumbers::Take(const ProcessRecord& record) {
 }
 
 ProcessNumbers::Found ProcessNumbers::Of(const format::Record& record) {
-  if (NumberOr0(record.event, Field::kPid) == 0) return {};
+  if (record.event.GetOr0(Field::kPid) == 0) return {};
   const ProcessKey key = build::CallerOf(record);
   Recent& recent = RecentOf(key);
   if (recent.key == key) return recent.found;
   if (HasRoom(key)) {
     build::FileStep step;
     build::SetCaller(record, &step);
-    step.time_ns = NumberOr0(record.event, Field::kTime);
-    step.duration_ns = NumberOr0(record.event, Field::kLatency);
+    step.time_ns = record.event.GetOr0(Field::kTime);
+    step.duration_ns = record.event.GetOr0(Field::kLatency);
     tracker_.Take(step);
   } else {
     found_ = FoundLate(key);

@@ -32,8 +32,8 @@ class Slowest final : public Analysis {
                      .time_ns = record.real_ns,
                      .timed = record.time_resolution_ns != 0,
                      .op = event.op,
-                     .pid = NumberOr0(event, Field::kPid),
-                     .error = NumberOr0(event, Field::kErrno),
+                     .pid = event.GetOr0(Field::kPid),
+                     .error = event.GetOr0(Field::kErrno),
                      .bytes = tally::BytesOf(event).moved(),
                      .comm = std::string(record.Text(Field::kComm)),
                      .path = std::string(format::PathOf(record, buffer))});

@@ -222,7 +222,7 @@ void Place::Take(const format::Record& record, uint64_t number,
   if (!counts) return;
   const UserKey key = {.machine = OriginOf(record).machine,
                        .pid = process.pid,
-                       .uid = NumberOr0(event, Field::kUid),
+                       .uid = event.GetOr0(Field::kUid),
                        .process = process.number};
   Add(record, number, key, touched, path, path2);
 }

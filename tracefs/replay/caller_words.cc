@@ -68,7 +68,7 @@ void CallerWords::See(format::Record& record, bool is_answer) {
   texts_ |= record.text_present;
   if (!asks_for_ancestors_ || is_answer || !Changes(event)) return;
   // What the kernel does by itself is no process's.
-  const uint64_t pid = event.Has(Field::kPid) ? event.Get(Field::kPid) : 0;
+  const uint64_t pid = event.GetOr0(Field::kPid);
   if (pid != 0 && !doubtful_.contains(pid) && !KnowsAncestors(event)) {
     doubtful_.insert(pid);
   }

@@ -125,8 +125,7 @@ bool WasBy(const std::unordered_set<uint64_t>& doers,
 // Since the epoch; of one whose duration is not known when it began.
 uint64_t EndOf(const format::Record& record) {
   const Event& event = record.event;
-  return record.real_ns +
-         (event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0);
+  return record.real_ns + event.GetOr0(Field::kLatency);
 }
 
 // Why a trace may lack changes that it was not to tell of; empty: it has all.

@@ -29,7 +29,7 @@ struct Observed {
   Op op() const { return event->op; }
   bool Has(Field f) const { return event->Has(f); }
   // 0 if it is not there.
-  uint64_t Get(Field f) const { return event->Has(f) ? event->Get(f) : 0; }
+  uint64_t Get(Field f) const { return event->GetOr0(f); }
   uint32_t Get32(Field f) const { return static_cast<uint32_t>(Get(f)); }
   uint32_t error() const { return Get32(Field::kErrno); }
   bool ok() const { return error() == 0; }

@@ -91,7 +91,7 @@ NodeId PlanBuilder::WalkTo(std::string_view path, bool is_dir) {
 }
 
 NodeId PlanBuilder::DirOf(const Record& record, Field inode, uint64_t path_id) {
-  const uint64_t number = record.event.Has(inode) ? record.event.Get(inode) : 0;
+  const uint64_t number = record.event.GetOr0(inode);
   NodeId id = model_.ByInode(number);
   if (id != kNoNode) return id;
   if (path_id == 0 || record.block == nullptr || model_.IsDropped(number)) {
@@ -322,8 +322,7 @@ void PlanBuilder::NoteLacks(const Record& record) {
     ++lacks_.without_arguments;
   }
   // Bytes that are fewer than were moved are none.
-  const uint64_t done =
-      event.Has(Field::kResult) ? event.Get(Field::kResult) : 0;
+  const uint64_t done = event.GetOr0(Field::kResult);
   const bool has_data =
       record.HasText(Field::kData) && record.Text(Field::kData).size() >= done;
   if (event.op == Op::write_ && ok && !has_data) ++lacks_.writes_without_data;

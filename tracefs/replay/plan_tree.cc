@@ -117,7 +117,6 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
 
 void PlanBuilder::TakeState(const format::StateRecord& state) {
   const Event& event = state.file->event;
-  const auto get = [&](Field f) { return event.Has(f) ? event.Get(f) : 0; };
   if (state.at_end) {
     std::string_view path = state.file->Text(Field::kPath);
     if (path.size() < 2 || path[0] != '/') return;
@@ -125,29 +124,31 @@ void PlanBuilder::TakeState(const format::StateRecord& state) {
     ++lacks_.final_states;
     if (out_ == nullptr || !IsSafePath(path)) return;
     // It may have names that no operation has told of: what it holds is known.
-    if (get(Field::kNlink) > 1 && !S_ISDIR(get(Field::kMode))) {
+    if (event.GetOr0(Field::kNlink) > 1 &&
+        !S_ISDIR(event.GetOr0(Field::kMode))) {
       if (event.Has(Field::kDataChecksum) && event.Has(Field::kInode)) {
-        linked_checksums_[get(Field::kInode)] =
-            static_cast<uint32_t>(get(Field::kDataChecksum));
+        linked_checksums_[event.GetOr0(Field::kInode)] =
+            static_cast<uint32_t>(event.GetOr0(Field::kDataChecksum));
       }
       return;
     }
     TreeEntry entry;
     entry.name = path;
-    entry.mode = static_cast<uint32_t>(get(Field::kMode));
-    entry.uid = static_cast<uint32_t>(get(Field::kFuid));
-    entry.gid = static_cast<uint32_t>(get(Field::kFgid));
-    entry.size = get(Field::kSize);
+    entry.mode = static_cast<uint32_t>(event.GetOr0(Field::kMode));
+    entry.uid = static_cast<uint32_t>(event.GetOr0(Field::kFuid));
+    entry.gid = static_cast<uint32_t>(event.GetOr0(Field::kFgid));
+    entry.size = event.GetOr0(Field::kSize);
     entry.target = state.file->Text(Field::kTarget);
     entry.known = TreeEntry::kRecorded | TreeEntry::kMode | TreeEntry::kOwner |
                   TreeEntry::kSize;
     if (!entry.target.empty()) entry.known |= TreeEntry::kTarget;
     if (event.Has(Field::kMtime)) {
-      entry.mtime_ns = static_cast<int64_t>(get(Field::kMtime));
+      entry.mtime_ns = static_cast<int64_t>(event.GetOr0(Field::kMtime));
       entry.known |= TreeEntry::kMtime;
     }
     if (event.Has(Field::kDataChecksum)) {
-      entry.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
+      entry.checksum =
+          static_cast<uint32_t>(event.GetOr0(Field::kDataChecksum));
       entry.known |= TreeEntry::kChecksum;
     }
     if (Status s = out_->AddFinal(entry); !s.ok()) state_status_ = s;
@@ -167,14 +168,13 @@ void PlanBuilder::TakeState(const format::StateRecord& state) {
 
 void PlanBuilder::KeepState(const format::StateRecord& state) {
   const Event& event = state.file->event;
-  const auto get = [&](Field f) { return event.Has(f) ? event.Get(f) : 0; };
-  InitialState& known = states_[get(Field::kInode)];
+  InitialState& known = states_[event.GetOr0(Field::kInode)];
   known = {};
   known.target = state.file->Text(Field::kTarget);
-  known.rdev = get(Field::kRdev);
+  known.rdev = event.GetOr0(Field::kRdev);
   known.is_whole = !state.incomplete;
   if (event.Has(Field::kDataChecksum)) {
-    known.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
+    known.checksum = static_cast<uint32_t>(event.GetOr0(Field::kDataChecksum));
   }
   if (state.ForEachXattr([](std::string_view, std::string_view) {})) {
     known.xattrs = AsText(state.xattrs);

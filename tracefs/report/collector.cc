@@ -258,7 +258,7 @@ void Collector::KeepSlow(const format::Record& record, uint64_t took,
   SlowOperation slow;
   slow.real_ns = record.time_resolution_ns != 0 ? record.real_ns : 0;
   slow.time_ns = took;
-  slow.pid = event.Has(Field::kPid) ? event.Get(Field::kPid) : 0;
+  slow.pid = event.GetOr0(Field::kPid);
   const Bins coarse = grid_.coarse();
   if (!slow_.Wants(slow, coarse)) return;
   slow.op = event.op;

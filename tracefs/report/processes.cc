@@ -167,15 +167,12 @@ void Processes::Seen(NodeId node, uint64_t real_ns) {
 NodeId Processes::Of(const format::Record& record, uint64_t real_ns,
                      size_t machine) {
   const Event& event = record.event;
-  const auto number = [&event](Field field) {
-    return event.Has(field) ? event.Get(field) : 0;
-  };
-  if (number(Field::kInferred) != 0) return inferred_;
+  if (event.GetOr0(Field::kInferred) != 0) return inferred_;
   build::FileStep step;
   build::SetCaller(record, &step);
   if (step.process.pid == 0) return unknown_;
-  step.time_ns = number(Field::kTime);
-  step.duration_ns = number(Field::kLatency);
+  step.time_ns = event.GetOr0(Field::kTime);
+  step.duration_ns = event.GetOr0(Field::kLatency);
   step.comm = record.Text(Field::kComm);
   const NodeId node = Of(machine).Take(step, real_ns);
   return node == 0 ? unknown_ : node;

@@ -39,7 +39,7 @@ Field FieldOf(RuleKey key) {
 std::string TreeKey(uint32_t pid) { return "tree " + std::to_string(pid); }
 
 uint32_t NumberOf(const Event& event, Field field) {
-  return event.Has(field) ? static_cast<uint32_t>(event.Get(field)) : 0;
+  return static_cast<uint32_t>(event.GetOr0(field));
 }
 
 // The operation, as it is to be told: it is gone when somebody reads that.

@@ -163,11 +163,8 @@ class OpenFiles {
            32;
   }
   static Key KeyOf(const Event& event, End end, size_t mount) {
-    const auto number = [&event](Field field) {
-      return event.Has(field) ? event.Get(field) : 0;
-    };
-    return {number(HandleField(end)) ^ uint64_t{mount} << 48,
-            number(InodeField(end))};
+    return {event.GetOr0(HandleField(end)) ^ uint64_t{mount} << 48,
+            event.GetOr0(InodeField(end))};
   }
 
   uint32_t Find(const Key& key) const {

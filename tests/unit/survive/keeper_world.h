@@ -105,7 +105,7 @@ class KeeperWorld : public testing::Test {
   // is no child of the next.
   void KillKeeper() {
     Await([&] { return told_->daemons != 0; });
-    Await([&] { return ChildOf(keeper_, "tracefs-spare") > 0; });
+    AwaitSpare();
     ::kill(keeper_, SIGKILL);
     Status();
   }
@@ -164,10 +164,6 @@ class KeeperWorld : public testing::Test {
     pid_t spare = 0;
     Await([&] { return (spare = ChildOf(keeper_, "tracefs-spare")) > 0; });
     return spare;
-  }
-  void KillKeeper() {
-    ::kill(keeper_, SIGKILL);
-    Status();
   }
 
   // One that has nothing to do with any of them, and a daemon that says it is
