@@ -132,9 +132,9 @@ Result<std::vector<KeptTrace>> ListTraces(int directory) {
       continue;
     }
     all.push_back({.name = name,
-                   .size = static_cast<uint64_t>(st.st_size),
                    .bytes = static_cast<uint64_t>(st.st_blocks) * 512,
-                   .written_s = st.st_mtim.tv_sec});
+                   .written_s = st.st_mtim.tv_sec,
+                   .size = static_cast<uint64_t>(st.st_size)});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tie(a.written_s, a.name) < std::tie(b.written_s, b.name);

@@ -34,9 +34,9 @@ struct RetentionRules {
 // A file of the directory.
 struct KeptTrace {
   std::string name;
-  uint64_t size = 0;      // of the file, in bytes
   uint64_t bytes = 0;     // that it takes on the disk
   int64_t written_s = 0;  // since 1970
+  uint64_t size = 0;      // of the file, in bytes
 };
 // All of a directory (a descriptor), oldest first.
 Result<std::vector<KeptTrace>> ListTraces(int directory);

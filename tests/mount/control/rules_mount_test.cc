@@ -136,7 +136,7 @@ class RulesMountTest : public LiveMountTest {
   static constexpr char kOverwrite[] = "mass overwrite";
   static constexpr char kCanary[] = "a canary was touched";
   static constexpr char kSetId[] = "a set-uid or set-gid bit was set";
-  static constexpr char kLog[] = "a log was truncated";
+  static constexpr char kLog[] = "a log was cut or overwritten";
   static constexpr char kSensitive[] =
       "a sensitive file was opened by an unusual program";
 };
