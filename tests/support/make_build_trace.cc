@@ -265,30 +265,13 @@ void Rows(Scene& scene) {
 void Hostile(Scene& scene) {
   scene.Running(1, "/bin/sh run");
   uint32_t pid = 10;
-  for (const char* name : {"a=b",
-                           "a,b",
-                           "a|b",
-                           "a\nb",
-                           "a\"b",
-                           "a%b",
-                           "\xff\xfe",
-                           "a\\b",
-                           "a b",
-                           "$a",
-                           "a\r",
-                           "\x1b[2J",
-                           "0: 1,0,0,0!Exit",
-                           "a:b",
-                           "#x",
-                           "[0]|a",
-                           "A[1]x",
-                           "\n\nb\n",
-                           "Cont|a",
-                           "FN[0]a",
-                           "|",
-                           "a\\ b",
-                           "a\\\\#b",
-                           "a,fd=3"}) {
+  for (const char* name :
+       {"a=b",    "a,b",      "a|b",   "a\nb",    "a\"b",
+        "a%b",    "\xff\xfe", "a\\b",  "a\\",     "a;b",
+        "a b",    "$a",       "a\r",   "\x1b[2J", "0: 1,0,0,0!Exit",
+        "a:b",    "#x",       "[0]|a", "A[1]x",   "\n\nb\n",
+        "Cont|a", "FN[0]a",   "|",     "a\\ b",   "a\\\\#b",
+        "a,fd=3"}) {
     const std::string path = "/src/" + std::string(name);
     ++pid;
     scene.Run(1, pid, "/bin/" + std::string(name) + " " + name);

@@ -174,15 +174,19 @@ class Test:
             "arguments": ["/usr/bin/gcc", "-c", "a.c", "-o", "a.o"]}], commands
 
     def test_make_and_ninja_read_hostile_names_as_they_are(self):
-        for name in ("a b", "$a", "#x", "a:b"):
+        for name in ("a b", "$a", "#x"):
             dep = self.ask("hostile", name + "2", "--format", "depfile")
             dyn = self.ask("hostile", name + "2", "--format", "dyndep")
             assert dep.count(": \\\n") == 1 and dyn.count("\n") == 2
         assert "a\\ b" in self.ask("hostile", "a b2", "--format", "depfile")
         assert "$$a" in self.ask("hostile", "$a2", "--format", "depfile")
         # A backslash before what make would take for a mark is one of two.
-        for name in ("a\\ b", "a\\\\#b"):
+        for name in ("a\\ b", "a\\\\#b", "a\\", "a\\b", "a:b", "#x", "a,b"):
             self.make_finds(name)
+        # What comes after it would be run.
+        for name in ("a;b", "a|b", "a=b", "a%b"):
+            self.ask("hostile", name + "2", "--format", "depfile", status=2)
+            assert "make takes" in self.err and "--format json" in self.err
         self.ask("hostile", "a\nb2", "--format", "depfile", status=2)
         assert "--format json" in self.err
         answer = json.loads(self.ask("hostile", "a\nb2", "--format", "json"))

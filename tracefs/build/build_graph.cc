@@ -29,6 +29,26 @@ std::vector<BuildGraph::PathUse> BuildGraph::UsesOfPath(PathId path) const {
   return result;
 }
 
+bool BuildGraph::IsWriter(ExecutionId execution, PathId path) const {
+  const auto writes = [&](ExecutionId id) {
+    const std::span<const FileUse> uses = UsesOf(id);
+    const auto use = std::ranges::lower_bound(uses, path, {}, &FileUse::path);
+    return use != uses.end() && use->path == path && use->Writes();
+  };
+  return writes(execution) &&
+         std::ranges::none_of(From(execution).subspan(1), writes);
+}
+
+std::vector<ExecutionId> BuildGraph::WritersOf(PathId path) const {
+  std::vector<ExecutionId> writers;
+  for (const PathUse& use : UsesOfPath(path)) {
+    if (use.use->Writes() && IsWriter(use.execution, path)) {
+      writers.push_back(use.execution);
+    }
+  }
+  return writers;
+}
+
 std::span<const ProcessId> BuildGraph::Subtree(ProcessId root) const {
   return std::span(walk_).subspan(walk_at_[root], walk_size_[root]);
 }
@@ -37,10 +57,35 @@ bool BuildGraph::IsInSubtree(ProcessId process, ProcessId root) const {
   return walk_at_[process] - walk_at_[root] < walk_size_[root];
 }
 
+std::span<const ExecutionId> BuildGraph::UpTo(ExecutionId id) const {
+  const GraphExecution& execution = executions_[id];
+  return std::span(processes_[execution.process].executions)
+      .first(execution.index + size_t{1});
+}
+
+std::span<const ExecutionId> BuildGraph::From(ExecutionId id) const {
+  const GraphExecution& execution = executions_[id];
+  return std::span(processes_[execution.process].executions)
+      .subspan(execution.index);
+}
+
+ExecutionId BuildGraph::ParentExecution(ProcessId process) const {
+  const GraphProcess& child = processes_[process];
+  if (child.parent == kNobody) return kNobody;
+  const GraphProcess& parent = processes_[child.parent];
+  return parent.executions[std::min<size_t>(child.parent_index,
+                                            parent.executions.size() - 1)];
+}
+
 std::string BuildGraph::NameOfProcess(ProcessId id) const {
-  const GraphProcess& process = processes_[id];
-  std::string name = LastExecution(id).CommandLine();
-  if (name.empty()) name = LastExecution(id).image->Binary();
+  return NameOfExecution(processes_[id].executions.back());
+}
+
+std::string BuildGraph::NameOfExecution(ExecutionId id) const {
+  const GraphExecution& execution = executions_[id];
+  const GraphProcess& process = processes_[execution.process];
+  std::string name = execution.CommandLine();
+  if (name.empty()) name = execution.image->Binary();
   if (name.empty()) name = process.comm;
   if (name.empty()) name = "?";
   return name + " (" + std::to_string(process.key.pid) + ")";
@@ -54,6 +99,10 @@ void GraphBuilder::ExecutionBegan(const Process& process) {
   graph_.executions_.resize(process.now.id + size_t{1});
   graph_.processes_[process.id].executions.push_back(process.now.id);
   pipes_.ExecutionBegan(process);
+  if (process.now.index == 0) return;
+  held_.ForEachNotWritten(process.id, [&](PathId path) {
+    collector_.Inherit(process.now.id, path, process.now.begin_ns);
+  });
 }
 
 void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
@@ -72,17 +121,18 @@ void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
                                              : Kind::kRewritten;
     graph_.double_writes_.push_back({.path = path,
                                      .kind = kind,
-                                     .first = last.process,
-                                     .second = process.id,
+                                     .first = last.execution,
+                                     .second = process.now.id,
                                      .first_ns = last.ns,
                                      .second_ns = step.time_ns});
   }
-  last = {process.id, step.time_ns, inode, false};
+  last = {process.id, process.now.id, step.time_ns, inode, false};
 }
 
 void GraphBuilder::Did(const Process& process, const FileStep& step) {
   const StepPaths paths = step_paths_.Of(step);
   collector_.Add(process.now.id, step, paths);
+  held_.Note(process.id, step, paths);
   const uint16_t exchanges = Exchanges(step) ? kExchange : kNoAccess;
   facts_.Note(step, paths, [&](PathId from, PathId to) {
     // What is in a directory that is moved comes from the old name of each.
@@ -136,6 +186,7 @@ void GraphBuilder::ExecutionEnded(const Process& process) {
 }
 
 void GraphBuilder::ProcessEnded(const Process& process) {
+  held_.Forget(process.id);
   GraphProcess& mine = graph_.processes_[process.id];
   mine.key = process.key;
   mine.parent = process.parent;
@@ -169,15 +220,16 @@ void BuildGraph::IndexPaths() {
 void GraphBuilder::FindLastWriters() {
   graph_.last_writers_.assign(graph_.paths_.size(), kNobody);
   std::vector<uint64_t> written_ns(graph_.paths_.size(), 0);
-  for (const GraphExecution& execution : graph_.executions_) {
+  for (ExecutionId id = 0; id < graph_.executions_.size(); ++id) {
+    const GraphExecution& execution = graph_.executions_[id];
     for (size_t i = 0; i < execution.use_count; ++i) {
       const size_t number = execution.first_use + i;
       const FileUse& use = graph_.uses_[number];
       const uint64_t write_ns = graph_.times_[number].last_write_ns;
-      ProcessId& writer = graph_.last_writers_[use.path];
+      ExecutionId& writer = graph_.last_writers_[use.path];
       if (use.Writes() &&
           (writer == kNobody || write_ns > written_ns[use.path])) {
-        writer = execution.process;
+        writer = id;
         written_ns[use.path] = write_ns;
       }
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tracefs/build/access.h"
+#include "tracefs/build/held_files.h"
 #include "tracefs/build/path_facts.h"
 #include "tracefs/build/path_table.h"
 #include "tracefs/build/pipe_matcher.h"
@@ -57,8 +58,8 @@ struct DoubleWrite {
   };
   PathId path = PathTable::kNone;
   Kind kind{};
-  ProcessId first = kNobody;
-  ProcessId second = kNobody;
+  ExecutionId first = kNobody;
+  ExecutionId second = kNobody;
   uint64_t first_ns = 0;
   uint64_t second_ns = 0;
 };
@@ -80,6 +81,10 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
+  // Who wrote it: of each process the last program that did, which may have all
+  // that those before it have read. In the order in which they came.
+  std::vector<ExecutionId> WritersOf(PathId path) const;
+  bool IsWriter(ExecutionId execution, PathId path) const;
   // When a use of UsesOf was; null if that is not known.
   const UseTimes* TimesOf(const FileUse& use) const {
     return has_times() ? &times_[static_cast<size_t>(&use - uses_.data())]
@@ -87,8 +92,8 @@ class BuildGraph {
   }
   // When each use was is known: without it there is no asking about races.
   bool has_times() const { return times_.size() == uses_.size(); }
-  // kNobody if no process was seen to write it.
-  ProcessId LastWriterOf(PathId path) const { return last_writers_[path]; }
+  // kNobody if nobody was seen to write it.
+  ExecutionId LastWriterOf(PathId path) const { return last_writers_[path]; }
   const PathFacts& Facts(PathId path) const { return facts_[path]; }
   const std::vector<PipeEdge>& pipes() const { return pipes_; }
   const std::vector<DoubleWrite>& double_writes() const {
@@ -111,12 +116,23 @@ class BuildGraph {
   bool IsAncestor(ProcessId ancestor, ProcessId process) const {
     return ancestor != process && IsInSubtree(process, ancestor);
   }
+  ProcessId ProcessOf(ExecutionId id) const { return executions_[id].process; }
+  // The executions of its process up to this one: what that has read and
+  // opened, this may go on with.
+  std::span<const ExecutionId> UpTo(ExecutionId id) const;
+  // This one and those after it.
+  std::span<const ExecutionId> From(ExecutionId id) const;
+  // What a process was forked by; kNobody if that is not known. Its parent may
+  // have run something else before, and may afterwards.
+  ExecutionId ParentExecution(ProcessId process) const;
   // The execution whose command a process is known by: its last one.
   const GraphExecution& LastExecution(ProcessId process) const {
     return executions_[processes_[process].executions.back()];
   }
   // "gcc -c a.c (812)"; without records its name and number.
   std::string NameOfProcess(ProcessId process) const;
+  // Likewise of what it ran then.
+  std::string NameOfExecution(ExecutionId id) const;
 
  private:
   friend class GraphBuilder;
@@ -146,7 +162,7 @@ class BuildGraph {
   };
   std::vector<uint32_t> path_begin_;  // into path_uses_; one more than paths
   std::vector<UseRef> path_uses_;
-  std::vector<ProcessId> last_writers_;  // by path
+  std::vector<ExecutionId> last_writers_;  // by path
   std::vector<ProcessId> walk_;
   std::vector<uint32_t> walk_at_;    // where each process is in walk_
   std::vector<uint32_t> walk_size_;  // of its subtree
@@ -166,6 +182,7 @@ class GraphBuilder final : public TrackerListener {
   // Who wrote a path last.
   struct LastWrite {
     ProcessId process = kNobody;
+    ExecutionId execution = kNobody;
     uint64_t ns = 0;
     uint64_t inode = 0;
     bool removed = false;
@@ -192,6 +209,7 @@ class GraphBuilder final : public TrackerListener {
   BuildGraph graph_;
   ProcessTracker tracker_;
   StepPathFinder step_paths_{graph_.paths_};
+  HeldFiles held_;
   UseCollector collector_;
   FactsTable facts_{graph_.paths_};
   PipeMatcher pipes_;

@@ -12,38 +12,39 @@
 namespace tracefs::build {
 namespace {
 
-// Processes in the order in which they came, each once.
-class ProcessList {
+// Executions in the order in which they came, each once.
+class ExecutionList {
  public:
-  void Add(ProcessId process) {
+  void Add(ExecutionId execution) {
     // Most files have one writer: a set of one is not worth its memory.
     if (list_.size() < kFew) {
-      if (std::find(list_.begin(), list_.end(), process) != list_.end()) return;
+      if (std::ranges::find(list_, execution) != list_.end()) return;
     } else {
       if (known_.empty()) known_.insert(list_.begin(), list_.end());
-      if (!known_.insert(process).second) return;
+      if (!known_.insert(execution).second) return;
     }
-    list_.push_back(process);
+    list_.push_back(execution);
   }
-  bool empty() const { return list_.empty(); }
   size_t size() const { return list_.size(); }
-  ProcessId operator[](size_t i) const { return list_[i]; }
-  std::vector<ProcessId> Take() { return std::move(list_); }
+  ExecutionId operator[](size_t i) const { return list_[i]; }
+  std::vector<ExecutionId> Take() { return std::move(list_); }
 
  private:
   static constexpr size_t kFew = 16;
-  std::vector<ProcessId> list_;
-  std::unordered_set<ProcessId> known_;
+  std::vector<ExecutionId> list_;
+  std::unordered_set<ExecutionId> known_;
 };
 
-ProcessList WritersOf(const BuildGraph& graph, PathId path) {
-  ProcessList writers;
-  for (const BuildGraph::PathUse& use : graph.UsesOfPath(path)) {
-    if (use.use->Writes()) {
-      writers.Add(graph.executions()[use.execution].process);
-    }
-  }
-  return writers;
+// The first execution of the reader that can read what the writer wrote into
+// their pipe. What it had as it began, the program before had as well; but not
+// what a child writes that was not there then.
+ExecutionId FirstReader(const BuildGraph& graph, const PipeEdge& edge) {
+  const std::vector<GraphExecution>& executions = graph.executions();
+  const GraphExecution& reader = executions[edge.reader.id];
+  const bool earlier =
+      reader.index > 0 && executions[edge.writer.id].begin_ns < reader.begin_ns;
+  return earlier ? graph.UpTo(edge.reader.id)[reader.index - size_t{1}]
+                 : edge.reader.id;
 }
 
 // Whether the process read what was there before it wrote it itself, as
@@ -60,21 +61,7 @@ bool IsOwnTemporary(const BuildGraph& graph, const FileUse& use) {
   const UseTimes* const times = graph.TimesOf(use);
   return use.Has(kCreate) && use.Has(kRemove) && !use.Has(kExchange) &&
          times != nullptr && times->first_write_ns < times->first_read_ns &&
-         WritersOf(graph, use.path).size() == 1;
-}
-
-// The response files of a command line, sorted.
-std::vector<PathId> ResponseFilesOf(const BuildGraph& graph,
-                                    const Image& image) {
-  std::vector<PathId> files;
-  for (const std::string_view word : image.argv) {
-    const std::string_view file = ResponseFile(word);
-    if (file.empty()) continue;
-    const PathId path = graph.paths().Find(AbsolutePath(image.cwd, file));
-    if (path != PathTable::kNone) files.push_back(path);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+         graph.WritersOf(use.path).size() == 1;
 }
 
 bool IsAmong(const std::vector<PathId>& sorted, PathId path) {
@@ -100,7 +87,7 @@ class Seen {
 DependencyFinder::DependencyFinder(const BuildGraph& graph,
                                    DependencyOptions options)
     : graph_(graph), options_(std::move(options)) {
-  const size_t count = graph.processes().size();
+  const size_t count = graph.executions().size();
   excluded_commands_.assign(count, 0);
   groups_.resize(count);
   tree_inputs_.assign(count, 0);
@@ -112,34 +99,27 @@ DependencyFinder::DependencyFinder(const BuildGraph& graph,
       // What has no command line yet is not excluded for lacking the words.
       const bool known = !execution.image->argv.empty();
       if (known && matches != options_.negate) {
-        excluded_commands_[execution.process] = 1;
+        excluded_commands_[id] = 1;
       }
     }
   }
-  std::vector<ProcessList> writers(count);
-  std::vector<ProcessList> readers(count);
+  std::vector<ExecutionList> writers(count);
+  std::vector<ExecutionList> readers(count);
   for (const PipeEdge& edge : graph.pipes()) {
-    writers[edge.reader.process].Add(edge.writer.process);
-    readers[edge.writer.process].Add(edge.reader.process);
+    const ExecutionId reader = FirstReader(graph, edge);
+    writers[reader].Add(edge.writer.id);
+    readers[edge.writer.id].Add(reader);
   }
-  for (ProcessList& list : writers) pipe_writers_.push_back(list.Take());
-  for (ProcessList& list : readers) pipe_readers_.push_back(list.Take());
-}
-
-// What the parent ran when it forked: it may have run something else before.
-const Image& DependencyFinder::ParentImage(ProcessId process) const {
-  const GraphProcess& child = graph_.processes()[process];
-  const GraphProcess& parent = graph_.processes()[child.parent];
-  const size_t index =
-      std::min<size_t>(child.parent_index, parent.executions.size() - 1);
-  return *graph_.executions()[parent.executions[index]].image;
+  for (ExecutionList& list : writers) pipe_writers_.push_back(list.Take());
+  for (ExecutionList& list : readers) pipe_readers_.push_back(list.Take());
 }
 
 bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
                                   ProcessId process) const {
   const GraphProcess& parent =
       graph_.processes()[graph_.processes()[process].parent];
-  const Image& image = ParentImage(process);
+  const Image& image =
+      *graph_.executions()[graph_.ParentExecution(process)].image;
   const std::string binary(image.Binary());
   if (!binary.empty() && MatchesAny(patterns, binary)) return true;
   if (!image.argv.empty() && MatchesAny(patterns, image.argv[0])) return true;
@@ -162,24 +142,37 @@ bool DependencyFinder::IsJob(ProcessId process) const {
   if (ParentRuns(options_.job_makers, process)) return true;
   // The whole run is no job, unless it is one compilation. Without records its
   // top may not be in the trace.
+  const ExecutionId above = graph_.ParentExecution(process);
   return ParentInRun(parent) == kNobody && graph_.has_process_records() &&
-         !IsDriver(options_.programs, Launched(ParentImage(process)));
+         !IsDriver(options_.programs,
+                   Launched(*graph_.executions()[above].image));
 }
 
-ProcessId DependencyFinder::JobOf(ProcessId process) const {
-  while (!IsJob(process)) process = graph_.processes()[process].parent;
-  return process;
+ExecutionId DependencyFinder::JobOf(ExecutionId execution) const {
+  ProcessId process = graph_.ProcessOf(execution);
+  while (!IsJob(process)) {
+    execution = graph_.ParentExecution(process);
+    process = graph_.ProcessOf(execution);
+  }
+  return execution;
 }
 
-std::vector<ProcessId> DependencyFinder::MembersOf(const Group& group) const {
-  std::vector<ProcessId> members = {group.root};
+std::vector<ExecutionId> DependencyFinder::MembersOf(const Group& group) const {
+  const std::span<const ExecutionId> own = graph_.UpTo(group.root);
+  std::vector<ExecutionId> members(own.begin(), own.end());
   if (!group.tree) return members;
-  const std::span<const ProcessId> tree = graph_.Subtree(group.root);
+  const ProcessId root = graph_.ProcessOf(group.root);
+  const std::span<const ProcessId> tree = graph_.Subtree(root);
   for (size_t i = 1; i < tree.size();) {
-    if (!options_.wrap && IsJob(tree[i])) {
+    const GraphProcess& process = graph_.processes()[tree[i]];
+    const bool later =
+        process.parent == root && process.parent_index >= own.size();
+    if (later || (!options_.wrap && IsJob(tree[i]))) {
       i += graph_.Subtree(tree[i]).size();
     } else {
-      members.push_back(tree[i++]);
+      members.insert(members.end(), process.executions.begin(),
+                     process.executions.end());
+      ++i;
     }
   }
   return members;
@@ -187,10 +180,8 @@ std::vector<ProcessId> DependencyFinder::MembersOf(const Group& group) const {
 
 template <typename Visit>
 void DependencyFinder::ForEachUse(const Group& group, Visit visit) const {
-  for (const ProcessId process : MembersOf(group)) {
-    for (const ExecutionId id : graph_.processes()[process].executions) {
-      for (const FileUse& use : graph_.UsesOf(id)) visit(use);
-    }
+  for (const ExecutionId id : MembersOf(group)) {
+    for (const FileUse& use : graph_.UsesOf(id)) visit(id, use);
   }
 }
 
@@ -198,7 +189,7 @@ void DependencyFinder::ForEachUse(const Group& group, Visit visit) const {
 // made before.
 std::vector<PathId> DependencyFinder::WrittenBy(const Group& group) const {
   std::vector<PathId> written;
-  ForEachUse(group, [&](const FileUse& use) {
+  ForEachUse(group, [&](ExecutionId, const FileUse& use) {
     if (use.Writes() && !use.Has(kExchange)) written.push_back(use.path);
   });
   std::sort(written.begin(), written.end());
@@ -208,7 +199,7 @@ std::vector<PathId> DependencyFinder::WrittenBy(const Group& group) const {
 bool DependencyFinder::HasInput(const Group& group) const {
   const std::vector<PathId> written = WrittenBy(group);
   bool found = false;
-  ForEachUse(group, [&](const FileUse& use) {
+  ForEachUse(group, [&](ExecutionId, const FileUse& use) {
     const bool reads = use.open_mode == 0 || use.Has(kExchange);
     found = found || (reads && !use.Has(kRun) && !IsAmong(written, use.path)) ||
             (!group.tree && ReadsBeforeItWrites(graph_, use));
@@ -216,37 +207,65 @@ bool DependencyFinder::HasInput(const Group& group) const {
   return found;
 }
 
-bool DependencyFinder::TreeHasInput(ProcessId root) {
+bool DependencyFinder::TreeHasInput(ExecutionId root) {
   char& known = tree_inputs_[root];
   if (known == 0) known = HasInput({root, true}) ? 2 : 1;
   return known == 2;
 }
 
-DependencyFinder::Group DependencyFinder::FindGroup(ProcessId process) {
-  const auto parent_of = [&](ProcessId id) {
-    return graph_.processes()[id].parent;
+// Of each process the last program that did.
+std::vector<ExecutionId> DependencyFinder::PipedTo(
+    ExecutionId execution) const {
+  std::vector<ExecutionId> writers;
+  for (const ExecutionId id : graph_.UpTo(execution)) {
+    for (const ExecutionId writer : pipe_writers_[id]) {
+      const auto same = std::ranges::find(
+          writers, graph_.ProcessOf(writer),
+          [&](ExecutionId other) { return graph_.ProcessOf(other); });
+      if (same == writers.end()) {
+        writers.push_back(writer);
+      } else if (graph_.executions()[writer].index >
+                 graph_.executions()[*same].index) {
+        *same = writer;
+      }
+    }
+  }
+  return writers;
+}
+
+// Through a pipe something came in.
+bool DependencyFinder::IsPiped(ExecutionId execution) const {
+  return std::ranges::any_of(graph_.UpTo(execution), [&](ExecutionId id) {
+    return !pipe_writers_[id].empty();
+  });
+}
+
+DependencyFinder::Group DependencyFinder::FindGroup(ExecutionId execution) {
+  const auto above = [&](ExecutionId id) {
+    return graph_.ParentExecution(graph_.ProcessOf(id));
   };
   if (options_.wrap) {
-    for (ProcessId at = process; parent_of(at) != kNobody; at = parent_of(at)) {
-      if (ParentRuns(options_.wrappers, at)) return {parent_of(at), true};
+    for (ExecutionId at = execution; above(at) != kNobody; at = above(at)) {
+      if (ParentRuns(options_.wrappers, graph_.ProcessOf(at))) {
+        return {above(at), true};
+      }
     }
   }
   using Closure = DependencyOptions::Closure;
-  if (options_.closure == Closure::kTree) return {JobOf(process), true};
-  const Group own = {process, false};
-  // Through a pipe something came in.
-  const bool piped = options_.pipes && !pipe_writers_[process].empty();
+  const ExecutionId job = JobOf(execution);
+  if (options_.closure == Closure::kTree) return {job, true};
+  const Group own = {execution, false};
+  const bool piped = options_.pipes && IsPiped(execution);
   if (options_.closure == Closure::kFlow || piped || HasInput(own)) return own;
-  const ProcessId job = JobOf(process);
-  for (ProcessId at = process;; at = parent_of(at)) {
+  for (ExecutionId at = execution;; at = above(at)) {
     if (TreeHasInput(at)) return {at, true};
     if (at == job) return own;
   }
 }
 
-DependencyFinder::Group DependencyFinder::GroupOf(ProcessId process) {
-  Group& group = groups_[process];
-  if (group.root == kNobody) group = FindGroup(process);
+DependencyFinder::Group DependencyFinder::GroupOf(ExecutionId execution) {
+  Group& group = groups_[execution];
+  if (group.root == kNobody) group = FindGroup(execution);
   return group;
 }
 
@@ -262,7 +281,8 @@ PathList DependencyFinder::ReadsOf(const Group& group) {
 
 std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   std::vector<PathId> reads;
-  ForEachUse(group, [&](const FileUse& use) {
+  ForEachUse(group, [&](ExecutionId id, const FileUse& use) {
+    if (excluded_commands_[id] != 0) return;
     const bool own = !group.tree && IsOwnTemporary(graph_, use);
     if (use.Reads() && !own) reads.push_back(use.path);
   });
@@ -276,20 +296,38 @@ std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   return reads;
 }
 
+// A file that is named by another one is read by whoever reads that; a driver
+// reads no others, but for what its own settings are in.
+std::vector<PathId> DependencyFinder::ResponseFilesOf(ExecutionId id) const {
+  const Image& image = *graph_.executions()[id].image;
+  std::vector<PathId> named;
+  for (const std::string_view word : image.argv) {
+    const std::string_view file = ResponseFile(word);
+    if (file.empty()) continue;
+    const PathId path = graph_.paths().Find(AbsolutePath(image.cwd, file));
+    if (path != PathTable::kNone) named.push_back(path);
+  }
+  std::vector<PathId> files;
+  if (named.empty()) return files;
+  std::sort(named.begin(), named.end());
+  const bool all = IsDriver(options_.programs, Launched(image));
+  for (const FileUse& use : graph_.UsesOf(id)) {
+    const bool one = all && !use.Writes() && !use.Has(kRun);
+    if (use.Reads() && (one || IsAmong(named, use.path))) {
+      files.push_back(use.path);
+    }
+  }
+  return files;
+}
+
 // A driver reads them for the programs that it runs.
-void DependencyFinder::AddResponseFiles(ProcessId process,
+void DependencyFinder::AddResponseFiles(ExecutionId root,
                                         std::vector<PathId>* reads) const {
-  while (!IsJob(process)) {
-    process = graph_.processes()[process].parent;
-    for (const ExecutionId id : graph_.processes()[process].executions) {
-      const std::vector<PathId> files =
-          ResponseFilesOf(graph_, *graph_.executions()[id].image);
-      if (files.empty()) continue;
-      for (const FileUse& use : graph_.UsesOf(id)) {
-        if (use.Reads() && IsAmong(files, use.path)) {
-          reads->push_back(use.path);
-        }
-      }
+  for (ExecutionId at = root; !IsJob(graph_.ProcessOf(at));) {
+    at = graph_.ParentExecution(graph_.ProcessOf(at));
+    for (const ExecutionId id : graph_.UpTo(at)) {
+      const std::vector<PathId> files = ResponseFilesOf(id);
+      reads->insert(reads->end(), files.begin(), files.end());
     }
   }
 }
@@ -320,15 +358,13 @@ bool DependencyFinder::IsExcludedFile(const Chosen& chosen, PathId path) const {
 }
 
 bool DependencyFinder::IsExcluded(const Chosen& chosen,
-                                  ProcessId process) const {
-  if (excluded_commands_[process] != 0) return true;
+                                  ExecutionId execution) const {
+  if (excluded_commands_[execution] != 0) return true;
   for (const ModuleRule* rule : chosen.rules) {
-    if (rule->exclude_commands.empty()) continue;
-    for (const ExecutionId id : graph_.processes()[process].executions) {
-      if (MatchesAny(rule->exclude_commands,
-                     graph_.executions()[id].CommandLine())) {
-        return true;
-      }
+    if (!rule->exclude_commands.empty() &&
+        MatchesAny(rule->exclude_commands,
+                   graph_.executions()[execution].CommandLine())) {
+      return true;
     }
   }
   return false;
@@ -342,7 +378,7 @@ Dependencies DependencyFinder::Of(PathId target) {
 
   Seen seen_files(graph_.paths().size());
   seen_files.Add(target);
-  Seen seen_processes(graph_.processes().size());
+  Seen seen(graph_.executions().size());
   std::vector<PathId> queue = {target};
   for (size_t i = 0; i < queue.size(); ++i) {
     const PathId path = queue[i];
@@ -350,29 +386,30 @@ Dependencies DependencyFinder::Of(PathId target) {
         MatchesAny(options_.modules, graph_.paths().Text(path))) {
       continue;
     }
-    // A process and who wrote into its pipes, one after the other.
-    ProcessList writers = WritersOf(graph_, path);
+    // Who wrote it and who wrote into their pipes, one after the other.
+    ExecutionList writers;
+    for (const ExecutionId writer : graph_.WritersOf(path)) writers.Add(writer);
     for (size_t w = 0; w < writers.size(); ++w) {
-      const ProcessId process = writers[w];
-      if (IsExcluded(chosen, process)) continue;
+      const ExecutionId writer = writers[w];
+      if (IsExcluded(chosen, writer)) continue;
       if (chosen.pipes) {
-        for (const ProcessId other : pipe_writers_[process]) writers.Add(other);
+        for (const ExecutionId other : PipedTo(writer)) writers.Add(other);
       }
-      if (!seen_processes.Add(process)) continue;
-      result.processes.push_back(process);
-      const Group group = GroupOf(process);
+      if (!seen.Add(writer)) continue;
+      result.executions.push_back(writer);
+      const Group group = GroupOf(writer);
       PathList reads = ReadsOf(group);
-      const bool piped = chosen.pipes && !pipe_writers_[process].empty();
-      if (!piped && !HasInput({process, false})) {
+      const bool piped = chosen.pipes && IsPiped(writer);
+      if (!piped && !HasInput({writer, false})) {
         result.no_inputs.push_back(
-            {path, process, group.tree ? group.root : kNobody});
+            {path, writer, group.tree ? group.root : kNobody});
       }
       for (const PathId read : *reads) {
         if (!seen_files.Add(read)) continue;
         result.files.push_back(read);
         if (!IsExcludedFile(chosen, read)) queue.push_back(read);
       }
-      result.steps.push_back({path, process, std::move(reads)});
+      result.steps.push_back({path, writer, std::move(reads)});
     }
     if (chosen.direct && options_.modules.empty()) break;
   }
@@ -381,16 +418,50 @@ Dependencies DependencyFinder::Of(PathId target) {
 
 void DependencyFinder::FillGroups() {
   if (std::exchange(groups_filled_, true)) return;
-  for (ProcessId id = 0; id < graph_.processes().size(); ++id) {
-    // Into files, or to who reads from its pipes.
-    bool writes = !pipe_readers_[id].empty();
-    for (const ExecutionId execution : graph_.processes()[id].executions) {
-      for (const FileUse& use : graph_.UsesOf(execution))
-        writes |= use.Writes();
-    }
-    if (!writes) continue;
+  makes_.assign(graph_.executions().size(), 0);
+  for (ExecutionId id = 0; id < graph_.executions().size(); ++id) {
+    const bool makes =
+        !pipe_readers_[id].empty() ||
+        std::ranges::any_of(graph_.UsesOf(id), [&](const FileUse& use) {
+          return use.Writes() && graph_.IsWriter(id, use.path);
+        });
+    if (!makes) continue;
+    makes_[id] = 1;
     const Group group = GroupOf(id);
     if (group.tree) members_[group.root].push_back(id);
+  }
+}
+
+template <typename Take>
+void DependencyFinder::ForEachTaker(PathId path, const BuildGraph::PathUse& use,
+                                    Members* members_left, Take take) {
+  if (!use.use->Reads()) return;
+  const auto is_read_by = [&](const Group& group) {
+    return IsAmong(*ReadsOf(group), path);
+  };
+  const bool counts = excluded_commands_[use.execution] == 0 &&
+                      !IsOwnTemporary(graph_, *use.use);
+  for (const ExecutionId id : graph_.From(use.execution)) {
+    if (counts && makes_[id] != 0 && !GroupOf(id).tree) take(id);
+  }
+  // Who counts as a group takes nothing by himself but through it. What a group
+  // itself wrote and reads again is no input of it.
+  for (ExecutionId at = use.execution; at != kNobody;) {
+    for (const ExecutionId root : graph_.From(at)) {
+      const auto members = members_left->find(root);
+      if (members == members_left->end() || !is_read_by({root, true})) continue;
+      for (const ExecutionId member : members->second) take(member);
+      // All of them are taken, or will never be.
+      members_left->erase(members);
+    }
+    const ProcessId process = graph_.ProcessOf(at);
+    if (!options_.wrap && IsJob(process)) break;
+    at = graph_.ParentExecution(process);
+  }
+  if (!IsAmong(ResponseFilesOf(use.execution), path)) return;
+  const ExecutionId last = graph_.From(use.execution).back();
+  for (const ExecutionId run : MembersOf({last, true})) {
+    if (makes_[run] != 0 && is_read_by(GroupOf(run))) take(run);
   }
 }
 
@@ -401,59 +472,43 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
   result.written = graph_.LastWriterOf(source) != kNobody;
   Seen seen_files(graph_.paths().size());
   seen_files.Add(source);
-  std::vector<char> seen(graph_.processes().size(), 0);
-  auto members_left = members_;
+  Seen seen(graph_.executions().size());
+  Members members_left = members_;
   std::vector<PathId> queue = {source};
   for (size_t i = 0; i < queue.size(); ++i) {
     const PathId path = queue[i];
-    std::vector<ProcessId> taken;  // who got something of the file
-    const auto take = [&](ProcessId process) {
-      if (seen[process] != 0 || IsExcluded(chosen, process)) return;
-      seen[process] = 1;
-      taken.push_back(process);
+    std::vector<ExecutionId> taken;  // who got something of the file
+    const auto take = [&](ExecutionId execution) {
+      if (IsExcluded(chosen, execution) || !seen.Add(execution)) return;
+      taken.push_back(execution);
     };
     for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-      if (!use.use->Reads() || IsOwnTemporary(graph_, *use.use)) continue;
-      const GraphExecution& execution = graph_.executions()[use.execution];
-      take(execution.process);
-      if (!IsAmong(ResponseFilesOf(graph_, *execution.image), path)) continue;
-      for (const ProcessId run : MembersOf({execution.process, true})) {
-        take(run);
-      }
+      ForEachTaker(path, use, &members_left, take);
     }
     for (size_t t = 0; t < taken.size(); ++t) {
-      const ProcessId process = taken[t];
-      if (chosen.pipes) {
-        for (const ProcessId reader : pipe_readers_[process]) take(reader);
-      }
-      for (ProcessId at = process; at != kNobody;
-           at = graph_.processes()[at].parent) {
-        // What a group itself wrote and reads again is no input of it.
-        if (const auto members = members_left.find(at);
-            members != members_left.end() &&
-            IsAmong(*ReadsOf({at, true}), path)) {
-          for (const ProcessId member : members->second) take(member);
-          // All of them are taken, or will never be.
-          members_left.erase(members);
+      const ExecutionId execution = taken[t];
+      for (const ExecutionId first : pipe_readers_[execution]) {
+        if (!chosen.pipes) break;
+        for (const ExecutionId reader : graph_.From(first)) {
+          if (makes_[reader] != 0 &&
+              std::ranges::count(PipedTo(reader), execution) != 0) {
+            take(reader);
+          }
         }
-        if (!options_.wrap && IsJob(at)) break;
       }
-      // Who counts as a group takes nothing by himself but through it.
       std::vector<PathId> made;
-      for (const ExecutionId id : graph_.processes()[process].executions) {
-        for (const FileUse& use : graph_.UsesOf(id)) {
-          if (!use.Writes()) continue;
-          made.push_back(use.path);
-          if (!seen_files.Add(use.path)) continue;
-          if (IsExcludedFile(chosen, use.path)) continue;
-          result.files.push_back(use.path);
-          queue.push_back(use.path);
-        }
+      for (const FileUse& use : graph_.UsesOf(execution)) {
+        if (!use.Writes() || !graph_.IsWriter(execution, use.path)) continue;
+        made.push_back(use.path);
+        if (!seen_files.Add(use.path)) continue;
+        if (IsExcludedFile(chosen, use.path)) continue;
+        result.files.push_back(use.path);
+        queue.push_back(use.path);
       }
       if (made.empty()) continue;
-      result.processes.push_back(process);
+      result.executions.push_back(execution);
       result.steps.push_back(
-          {path, process,
+          {path, execution,
            std::make_shared<const std::vector<PathId>>(std::move(made))});
     }
     if (chosen.direct) break;

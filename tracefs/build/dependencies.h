@@ -1,9 +1,11 @@
 // What a file was made from, and what was made from it.
 //
 // Data flow: whoever wrote the file, everything they read, whoever wrote that,
-// and so on; through pipes, too. What passes outside the mount, as a compiler's
-// temporary file in /tmp, breaks this chain. Then the process tree helps: what
-// the writer's relatives read that worked on the same job.
+// and so on; through pipes, too. Whoever is an execution: what a process writes
+// is made from what it read until then, with the programs that it ran before,
+// and not from what it reads after another exec. What passes outside the mount,
+// as a compiler's temporary file in /tmp, breaks this chain. Then the process
+// tree helps: what the writer's relatives read that worked on the same job.
 #pragma once
 
 #include <cstdint>
@@ -61,20 +63,20 @@ struct Dependencies {
   // Who wrote a file, and what counts as read by him.
   struct Step {
     PathId written = PathTable::kNone;
-    ProcessId process = kNobody;
+    ExecutionId writer = kNobody;
     PathList reads;
   };
   // A writer whose own reads say nothing: he counts as all processes below
   // `instead`, or is kNobody where that read nothing, either.
   struct NoInput {
     PathId written = PathTable::kNone;
-    ProcessId writer = kNobody;
-    ProcessId instead = kNobody;
+    ExecutionId writer = kNobody;
+    ExecutionId instead = kNobody;
   };
 
   bool written = false;       // whether anybody was seen to write the target
   std::vector<PathId> files;  // without the target, as they were found
-  std::vector<ProcessId> processes;
+  std::vector<ExecutionId> executions;
   std::vector<Step> steps;
   std::vector<NoInput> no_inputs;
 };
@@ -86,28 +88,31 @@ class DependencyFinder {
 
   Dependencies Of(PathId target);
   // Every file that has `source` among its dependencies, in the order of
-  // discovery. `processes`: who has to run again.
+  // discovery. `executions`: who has to run again.
   Dependencies MadeFrom(PathId source);
 
-  // The process below a job maker, or the topmost, that `process` is below of:
-  // one line of a recipe.
-  ProcessId JobOf(ProcessId process) const;
+  // The process below a job maker, or the topmost, that `execution` is below
+  // of, as it was then: one line of a recipe.
+  ExecutionId JobOf(ExecutionId execution) const;
   // Whether a process is a job, and its parent none that it belongs to.
   bool IsJob(ProcessId process) const;
-  // Whose reads count when a process writes: its own, or those of all processes
-  // from `root` down, without what these wrote themselves. Jobs of a job maker
-  // that is among them, as of a recursive make, are not of its job, unless
-  // shells stand for all that they ran.
+  // Whose reads count when somebody writes: its own, and those of the programs
+  // that the process ran before; or those of all processes from there down,
+  // without what these wrote themselves and what `root`'s process ran
+  // afterwards. Jobs of a job maker that is among them, as of a recursive make,
+  // are not of its job, unless shells stand for all that they ran.
   struct Group {
-    ProcessId root = kNobody;
+    ExecutionId root = kNobody;
     bool tree = false;
   };
-  Group GroupOf(ProcessId process);
-  std::vector<ProcessId> MembersOf(const Group& group) const;
+  Group GroupOf(ExecutionId execution);
+  std::vector<ExecutionId> MembersOf(const Group& group) const;
   // In order of paths.
   PathList ReadsOf(const Group& group);
 
  private:
+  // Of groups that are trees, by their roots: who writes.
+  using Members = std::unordered_map<ExecutionId, std::vector<ExecutionId>>;
   struct Chosen {  // for one target
     std::string target;
     bool direct;
@@ -116,33 +121,44 @@ class DependencyFinder {
   };
   Chosen ChooseFor(PathId target) const;
   bool IsExcludedFile(const Chosen& chosen, PathId path) const;
-  bool IsExcluded(const Chosen& chosen, ProcessId process) const;
-  const Image& ParentImage(ProcessId process) const;
+  bool IsExcluded(const Chosen& chosen, ExecutionId execution) const;
   bool ParentRuns(const std::vector<std::string>& patterns,
                   ProcessId process) const;
   ProcessId ParentInRun(ProcessId process) const;
-  Group FindGroup(ProcessId process);
+  Group FindGroup(ExecutionId execution);
   // Whether anything was read, and not just in order to be run.
   bool HasInput(const Group& group) const;
-  bool TreeHasInput(ProcessId root);
+  bool TreeHasInput(ExecutionId root);
+  bool IsPiped(ExecutionId execution) const;
+  // Who wrote into the pipes that it, or a program before it, can read.
+  std::vector<ExecutionId> PipedTo(ExecutionId execution) const;
   template <typename Visit>
   void ForEachUse(const Group& group, Visit visit) const;
   std::vector<PathId> WrittenBy(const Group& group) const;
-  void AddResponseFiles(ProcessId process, std::vector<PathId>* reads) const;
+  // What it read in place of words of its command line; in order.
+  std::vector<PathId> ResponseFilesOf(ExecutionId id) const;
+  void AddResponseFiles(ExecutionId root, std::vector<PathId>* reads) const;
   void FillGroups();
   std::vector<PathId> FindReads(const Group& group) const;
+  // Calls `take` with all whose group got something of a file by this use.
+  template <typename Take>
+  void ForEachTaker(PathId path, const BuildGraph::PathUse& use,
+                    Members* members_left, Take take);
 
   const BuildGraph& graph_;
   const DependencyOptions options_;
-  std::vector<char> excluded_commands_;  // by process
-  // Of each process, who can write into its pipes, and read from them.
-  std::vector<std::vector<ProcessId>> pipe_writers_;
-  std::vector<std::vector<ProcessId>> pipe_readers_;
-  std::vector<Group> groups_;      // by process; kNobody: not asked yet
-  std::vector<char> tree_inputs_;  // by process: 0 not asked yet, 1 no, 2 yes
-  std::unordered_map<ProcessId, PathList> tree_reads_;  // by root, once asked
+  // All by execution.
+  std::vector<char> excluded_commands_;
+  // Who can write into its pipes, which it was the first to read; and who was
+  // the first that can read from its own.
+  std::vector<std::vector<ExecutionId>> pipe_writers_;
+  std::vector<std::vector<ExecutionId>> pipe_readers_;
+  std::vector<Group> groups_;      // kNobody: not asked yet
+  std::vector<char> tree_inputs_;  // 0 not asked yet, 1 no, 2 yes
+  std::unordered_map<ExecutionId, PathList> tree_reads_;  // by root, once asked
   bool groups_filled_ = false;
-  std::unordered_map<ProcessId, std::vector<ProcessId>> members_;
+  std::vector<char> makes_;  // writes into files, or to who reads its pipes
+  Members members_;
 };
 
 }  // namespace tracefs::build

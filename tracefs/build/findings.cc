@@ -35,18 +35,15 @@ std::vector<PathId> FindUnused(const BuildGraph& graph) {
   for (PathId path = 0; path < graph.paths().size(); ++path) {
     const PathFacts& facts = graph.Facts(path);
     if (facts.gone || facts.type == kFolderType) continue;
-    std::unordered_set<ProcessId> writers;
+    std::unordered_set<ExecutionId> writers;
     const std::vector<BuildGraph::PathUse> uses = graph.UsesOfPath(path);
     for (const BuildGraph::PathUse& use : uses) {
-      if (use.use->Writes()) {
-        writers.insert(graph.executions()[use.execution].process);
-      }
+      if (use.use->Writes()) writers.insert(use.execution);
     }
     if (writers.empty()) continue;
     const bool read = std::any_of(
         uses.begin(), uses.end(), [&](const BuildGraph::PathUse& use) {
-          return use.use->Reads() &&
-                 !writers.contains(graph.executions()[use.execution].process);
+          return use.use->Reads() && !writers.contains(use.execution);
         });
     if (!read) unused.push_back(path);
   }

@@ -143,8 +143,8 @@ class GraphCodec {
       DoubleWrite twice;
       twice.path = TakeBelow(graph->paths_.size());
       twice.kind = static_cast<DoubleWrite::Kind>(TakeBelow(3));
-      twice.first = TakeId(graph->processes_.size());
-      twice.second = TakeId(graph->processes_.size());
+      twice.first = TakeId(graph->executions_.size());
+      twice.second = TakeId(graph->executions_.size());
       twice.first_ns = in_.Take();
       twice.second_ns = FromDistance(in_.Take(), twice.first_ns);
       if (twice.first == kNobody || twice.second == kNobody) return false;
@@ -266,7 +266,7 @@ class GraphCodec {
 
   static void PutLastWriters(const BuildGraph& graph, std::string* out) {
     uint64_t count = 0;
-    for (const ProcessId writer : graph.last_writers_) {
+    for (const ExecutionId writer : graph.last_writers_) {
       count += writer != kNobody ? 1 : 0;
     }
     AppendVarint(count, out);
@@ -380,12 +380,20 @@ class GraphCodec {
     }
     if (uses > in_.left() / 2 || uses > UINT32_MAX) return false;
     graph->uses_.resize(uses);
-    for (const GraphProcess& process : graph->processes_) {
-      for (const ExecutionId id : process.executions) {
+    // Each execution is of one process, in its place.
+    size_t placed = 0;
+    for (ProcessId process = 0; process < graph->processes_.size(); ++process) {
+      uint32_t index = 0;
+      for (const ExecutionId id : graph->processes_[process].executions) {
         if (id >= graph->executions_.size()) return false;
+        const GraphExecution& execution = graph->executions_[id];
+        if (execution.process != process || execution.index != index++) {
+          return false;
+        }
+        ++placed;
       }
     }
-    return Good();
+    return Good() && placed == graph->executions_.size();
   }
 
   bool ReadUses(BuildGraph* graph) {
@@ -421,7 +429,7 @@ class GraphCodec {
     uint64_t path = 0;
     for (uint64_t i = 0; i < count && Good(); ++i) {
       path += in_.Take();
-      const uint32_t writer = TakeBelow(graph->processes_.size());
+      const uint32_t writer = TakeBelow(graph->executions_.size());
       if (path >= graph->last_writers_.size()) return false;
       graph->last_writers_[path] = writer;
     }
@@ -436,7 +444,10 @@ class GraphCodec {
         end->process = TakeId(graph->processes_.size());
         end->index = TakeSmall();
         end->id = TakeId(graph->executions_.size());
-        if (end->process == kNobody) return false;
+        if (end->id == kNobody ||
+            graph->executions_[end->id].process != end->process) {
+          return false;
+        }
       }
       graph->pipes_.push_back(edge);
     }

@@ -21,7 +21,7 @@
 namespace tracefs::build {
 
 // What it is, with the version of its form: one of another form is not read.
-inline constexpr std::string_view kGraphForm = "deps 1";
+inline constexpr std::string_view kGraphForm = "deps 2";
 
 enum class GraphSection : uint8_t {
   kCore,

@@ -141,15 +141,15 @@ class RaceFinder {
     using Kind = Race::Kind;
     const UseTimes& w = *writing.times;
     const UseTimes& r = *reading.times;
-    const ProcessId writer = graph_.executions()[writing.execution].process;
-    const ProcessId reader = graph_.executions()[reading.execution].process;
+    const ProcessId writer = graph_.ProcessOf(writing.execution);
+    const ProcessId reader = graph_.ProcessOf(reading.execution);
     const auto before_write = [&](uint64_t write) {
       return order_.Before(reader, at, writer, write);
     };
     if (reading.use->Reads() && r.first_read_ns != 0) {
       if (at < w.first_write_ns) {
         if (before_write(w.first_write_ns)) return false;
-        Add(Kind::kReadBefore, writer, reader, at, w.first_write_ns);
+        Add(Kind::kReadBefore, writing, reading, at, w.first_write_ns);
         return true;
       }
       if (at >= w.last_write_ns ||
@@ -157,24 +157,25 @@ class RaceFinder {
            before_write(w.last_write_ns))) {
         return false;
       }
-      Add(Kind::kReadDuring, writer, reader, at, w.last_write_ns);
+      Add(Kind::kReadDuring, writing, reading, at, w.last_write_ns);
       return true;
     }
     if (at == 0 || at >= w.first_write_ns || before_write(w.first_write_ns) ||
         graph_.IsAncestor(reader, writer)) {
       return false;
     }
-    Add(Kind::kProbedBefore, writer, reader, at, w.first_write_ns);
+    Add(Kind::kProbedBefore, writing, reading, at, w.first_write_ns);
     return true;
   }
 
-  void Add(Race::Kind kind, ProcessId writer, ProcessId reader,
+  void Add(Race::Kind kind, const PathUse& writing, const PathUse& reading,
            uint64_t from_ns, uint64_t to_ns) {
     if (races_.list.size() == limits_.races) {
       ++races_.left_out;
       return;
     }
-    races_.list.push_back({kind, path_, writer, reader, to_ns - from_ns});
+    races_.list.push_back(
+        {kind, path_, writing.execution, reading.execution, to_ns - from_ns});
   }
 
   const BuildGraph& graph_;

@@ -20,8 +20,8 @@ struct Race {
   };
   Kind kind{};
   PathId path = PathTable::kNone;
-  ProcessId writer = kNobody;
-  ProcessId reader = kNobody;
+  ExecutionId writer = kNobody;
+  ExecutionId reader = kNobody;
   uint64_t gap_ns = 0;  // from the reader to the writer; of kReadDuring, from
                         // the reader to the last write
 };

@@ -96,11 +96,12 @@ class Comparison {
                                               PathId path) {
     constexpr size_t kMost = 16;
     std::vector<const Image*> commands;
-    ProcessId at = graph.LastWriterOf(path);
+    ExecutionId at = graph.LastWriterOf(path);
     while (commands.size() < kMost) {
-      commands.push_back(graph.LastExecution(at).image.get());
-      if (finder.IsJob(at)) break;
-      at = graph.processes()[at].parent;
+      commands.push_back(graph.executions()[at].image.get());
+      const ProcessId process = graph.ProcessOf(at);
+      if (finder.IsJob(process)) break;
+      at = graph.ParentExecution(process);
     }
     return commands;
   }
@@ -137,7 +138,7 @@ class Comparison {
                                       DependencyFinder& finder,
                                       PathTranslation& other, PathId path) {
     std::vector<PathId> inputs;
-    std::set<std::pair<ProcessId, bool>> groups;
+    std::set<std::pair<ExecutionId, bool>> groups;
     std::unordered_set<PathId> expanded = {path};
     std::vector<PathId> left = {path};
     const auto is_passed_on = [&](PathId input) {
@@ -148,10 +149,8 @@ class Comparison {
     while (!left.empty()) {
       const PathId at = left.back();
       left.pop_back();
-      for (const BuildGraph::PathUse& use : graph.UsesOfPath(at)) {
-        if (!use.use->Writes()) continue;
-        const DependencyFinder::Group group =
-            finder.GroupOf(graph.executions()[use.execution].process);
+      for (const ExecutionId writer : graph.WritersOf(at)) {
+        const DependencyFinder::Group group = finder.GroupOf(writer);
         if (!groups.insert({group.root, group.tree}).second) continue;
         const PathList reads = finder.ReadsOf(group);
         for (const PathId input : *reads) {

@@ -106,6 +106,14 @@ void UseCollector::Add(ExecutionId execution, PathId path, uint16_t access,
   if ((access & kWrite) != 0) AddMode(1, &use);
 }
 
+void UseCollector::Inherit(ExecutionId execution, PathId path,
+                           uint64_t time_ns) {
+  Use& use = running_[execution][path];
+  use.path = path;
+  AddAccess(kWrite, time_ns, time_ns, &use);
+  AddMode(1, &use);
+}
+
 std::vector<Use> UseCollector::Take(ExecutionId execution) {
   std::vector<Use> uses;
   const auto found = running_.find(execution);

@@ -58,6 +58,8 @@ class UseCollector {
   // Marks `path` as read, written, …; for what no operation says by itself.
   void Add(ExecutionId execution, PathId path, uint16_t access,
            uint64_t time_ns);
+  // A file that the program before has opened to write, and may have left open.
+  void Inherit(ExecutionId execution, PathId path, uint64_t time_ns);
   // What an execution did, which is over; in order of paths.
   std::vector<Use> Take(ExecutionId execution);
 

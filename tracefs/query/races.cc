@@ -40,8 +40,8 @@ class Races final : public Analysis {
     for (const build::Race& race : races.list) {
       table->rows.push_back({Value::Text(graph.paths().Text(race.path)),
                              Value::Text(build::RaceName(race.kind)),
-                             Value::Text(graph.NameOfProcess(race.reader)),
-                             Value::Text(graph.NameOfProcess(race.writer)),
+                             Value::Text(graph.NameOfExecution(race.reader)),
+                             Value::Text(graph.NameOfExecution(race.writer)),
                              Value::Number(race.gap_ns)});
     }
     for (const std::string& note : races.Notes()) {

@@ -55,6 +55,12 @@ ar rc libx.a @objects
 gcc -c plain.c -o plain.o
 """
 
+GIVES_WAY = r"""
+bash -c 'read x < setup; echo $x > in; exec cat other > o-after'
+bash -c 'exec > o-both; cat setup; exec cat other'
+bash -c 'cat setup > o-child; exec cat late > /dev/null'
+"""
+
 LAUNCHERS = """
 ccache gcc -c a.c -o a.o
 rm a.o
@@ -178,6 +184,29 @@ class Jobs(Answers):
                                 folder)
         expect_equal(differences, [], "what is not declared")
 
+    # --- A program that gives way to another
+
+    def gives_way(self):
+        """What was written before an exec is not made from what is read after it."""
+        names = ("setup", "other", "late")
+        folder = self.files("gives-way", {x: f"word-{x}-\n" for x in names})
+        trace = self.run("gives-way", folder, GIVES_WAY)
+        made = ("in", "o-after", "o-both", "o-child")
+        for closure in ("flow", "both", "tree"):
+            for name in made:
+                want = self.of_bytes(folder, name, names)
+                got = self.found(trace, folder, "--closure", closure,
+                                 os.path.join(folder, name))
+                # A shell may have looked at what it wrote down before.
+                expect(want <= got and got - set(made) <= want | {"setup"},
+                       f"{name}, {closure}: {got}, its bytes are of {want}")
+            got = self.found(trace, folder, "--closure", closure, "--reverse",
+                             os.path.join(folder, "other"))
+            expect_equal(got, {"o-after", "o-both"}, f"made from other, {closure}")
+        found, = self.deps(trace, os.path.join(folder, "in"))
+        expect_equal([p["command"].split()[0] for p in found["processes"]],
+                     ["bash"], "who wrote it")
+
     # --- A compiler alone
 
     def compiler_alone(self):
@@ -197,24 +226,26 @@ class Jobs(Answers):
             "a.c": "#include <x.h>\nint x(void) { return X; }\n",
             "main.c": "#include <x.h>\nint main(void) { return x(); }\n",
             "plain.c": "int plain;\n",
-            "args": "-Iinc -DX=1\n-c a.c -o 'a.o'\n",
-            "flags": "-Iinc -o main.o\n", "objects": "a.o main.o\n"})
+            "args": "-Iinc @more\n-c a.c -o 'a.o'\n", "more": "-DX=1\n",
+            "flags": "-Iinc @deep\n", "deep": "-o main.o\n",
+            "objects": "a.o @rest\n", "rest": "main.o\n"})
         trace = self.run("responses", folder, RESPONSES)
 
         def includes(source):
             said = subprocess.run(["gcc", "-MM", "-Iinc", source], cwd=folder,
                                   check=True, capture_output=True, text=True)
             return set(said.stdout.replace("\\", "").split()[1:])
-        want = {"a.o": includes("a.c") | {"args"},
-                "main.o": includes("main.c") | {"flags"}}
+        want = {"a.o": includes("a.c") | {"args", "more"},
+                "main.o": includes("main.c") | {"flags", "deep"}}
         want["prog"] = want["a.o"] | want["main.o"] | {
-            "objects", "a.o", "main.o"}
+            "objects", "rest", "a.o", "main.o"}
         want["libx.a"] = want["prog"]
         want["plain.o"] = {"plain.c"}
         for name, files in want.items():
             got = self.found(trace, folder, os.path.join(folder, name))
             expect_equal(got, files, name)
-        for name in ("args", "flags", "objects"):
+        for name in ("args", "more", "flags", "deep", "objects",
+                     "rest"):
             got = self.found(trace, folder, "--reverse",
                              os.path.join(folder, name))
             expect_equal(got, {made for made, files in want.items()
@@ -291,7 +322,7 @@ def main():
         return getattr(jobs[0], name)()
     for name in ("substitution", "told_by_another", "own_products",
                  "make_in_make", "compiler_alone", "responses",
-                 "launchers"):
+                 "gives_way", "launchers"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
 

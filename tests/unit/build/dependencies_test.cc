@@ -35,14 +35,16 @@ Names NamesOf(const BuildGraph& graph, const std::vector<PathId>& files) {
   return names;
 }
 
+uint32_t PidOf(const BuildGraph& graph, ExecutionId id) {
+  return graph.processes()[graph.ProcessOf(id)].key.pid;
+}
+
+// Each once.
 std::vector<uint32_t> PidsOf(const BuildGraph& graph,
-                             const std::vector<ProcessId>& processes) {
-  std::vector<uint32_t> pids;
-  for (const ProcessId id : processes) {
-    pids.push_back(graph.processes()[id].key.pid);
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
+                             const std::vector<ExecutionId>& executions) {
+  std::set<uint32_t> pids;
+  for (const ExecutionId id : executions) pids.insert(PidOf(graph, id));
+  return {pids.begin(), pids.end()};
 }
 
 struct Answer {
@@ -57,7 +59,7 @@ Answer Ask(const BuildGraph& graph, const DependencyOptions& options,
   Answer answer;
   answer.all = finder.Of(graph.paths().Find("/src/" + target));
   answer.files = NamesOf(graph, answer.all.files);
-  answer.pids = PidsOf(graph, answer.all.processes);
+  answer.pids = PidsOf(graph, answer.all.executions);
   return answer;
 }
 
@@ -128,7 +130,7 @@ TEST(DependenciesTest, WithoutPipesTheWriterHasReadNothing) {
   EXPECT_THAT(answer.files, IsEmpty());
   EXPECT_THAT(answer.pids, ElementsAre(7));
   ASSERT_EQ(answer.all.no_inputs.size(), 1u);
-  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].writer].key.pid, 7u);
+  EXPECT_EQ(PidOf(graph, answer.all.no_inputs[0].writer), 7u);
 }
 
 TEST(DependenciesTest, ExcludedFilesAreFoundButLeadNoFurther) {
@@ -219,32 +221,6 @@ TEST(DependenciesTest, ReverseIsTheOtherWayRound) {
   EXPECT_THAT(of("prog"), IsEmpty());
 }
 
-// For every pair of files: in the dependencies of the one is the other exactly
-// if in what is made from the other is the one.
-TEST(DependenciesTest, ForwardAndReverseAgreeOnEveryPairOfFiles) {
-  const BuildGraph graph = ToyBuild();
-  for (const Closure closure :
-       {Closure::kFlow, Closure::kBoth, Closure::kTree}) {
-    for (const bool wrap : {false, true}) {
-      DependencyOptions options;
-      options.closure = closure;
-      options.wrap = wrap;
-      DependencyFinder finder(graph, options);
-      for (PathId a = 0; a < graph.paths().size(); ++a) {
-        const std::vector<PathId> deps = finder.Of(a).files;
-        for (PathId b = 0; b < graph.paths().size(); ++b) {
-          if (a == b) continue;
-          const std::vector<PathId> made = finder.MadeFrom(b).files;
-          EXPECT_EQ(std::count(deps.begin(), deps.end(), b),
-                    std::count(made.begin(), made.end(), a))
-              << graph.paths().Text(a) << " " << graph.paths().Text(b) << " "
-              << static_cast<int>(closure) << wrap;
-        }
-      }
-    }
-  }
-}
-
 // cc (2) runs cc1 (3), which writes /tmp/x.s outside the mount, and as (4),
 // which reads it and writes a.o.
 BuildGraph BrokenChain() {
@@ -276,8 +252,8 @@ TEST(DependenciesTest, WhatPassesOutsideTheMountIsMendedByTheProcessTree) {
   const Answer answer = Ask(graph, {}, "a.o");
   EXPECT_THAT(answer.files, ElementsAre("a.c", "a.h"));
   ASSERT_EQ(answer.all.no_inputs.size(), 1u);
-  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].writer].key.pid, 4u);
-  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].instead].key.pid, 2u);
+  EXPECT_EQ(PidOf(graph, answer.all.no_inputs[0].writer), 4u);
+  EXPECT_EQ(PidOf(graph, answer.all.no_inputs[0].instead), 2u);
   DependencyOptions tree;
   tree.closure = Closure::kTree;
   EXPECT_THAT(Ask(graph, tree, "b.o").files, ElementsAre("b.c"));
@@ -326,9 +302,8 @@ TEST(DependenciesTest, TheRunIsNoJobAlthoughItsParentIsToldOf) {
   DependencyFinder finder(graph, {});
   EXPECT_THAT(finder.MadeFrom(graph.paths().Find("/src/secret")).files,
               IsEmpty());
-  const auto pid = [&](ProcessId id) { return graph.processes()[id].key.pid; };
-  for (ProcessId id = 0; id < graph.processes().size(); ++id) {
-    EXPECT_EQ(pid(finder.JobOf(id)), pid(id));
+  for (ExecutionId id = 0; id < graph.executions().size(); ++id) {
+    EXPECT_EQ(finder.JobOf(id), id);
   }
 }
 
@@ -350,6 +325,186 @@ TEST(DependenciesTest, AWrappedWriterCountsAsItsShell) {
   options.wrap = true;
   EXPECT_THAT(Ask(graph, options, "out.f").files,
               ElementsAre("many.txt", "other"));
+}
+
+// bash -c "echo x > in; exec cat other > out", as bash does it.
+BuildGraph ExecAfterWriting(bool writes) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/bin/bash -c echo>in;exec cat other");
+  scene.Open(2, "/src/setup");
+  scene.Create(2, "/src/in");
+  if (writes) scene.Do(2, Op::write_, "/src/in");
+  scene.Do(2, Op::release_, "/src/in");
+  scene.Create(2, "/src/out");
+  if (writes) scene.Do(2, Op::write_, "/src/out");
+  scene.Exec(2, "/bin/cat other");
+  scene.Open(2, "/src/other");
+  if (writes) scene.Do(2, Op::write_, "/src/out");
+  scene.Create(2, "/src/late");
+  scene.Do(2, Op::release_, "/src/out");
+  scene.Exit(2);
+  return builder.Finish();
+}
+
+TEST(DependenciesTest, WhatWasWrittenBeforeAnExecIsNotMadeFromWhatIsReadAfter) {
+  for (const bool writes : {true, false}) {
+    const BuildGraph graph = ExecAfterWriting(writes);
+    for (const Closure closure :
+         {Closure::kFlow, Closure::kBoth, Closure::kTree}) {
+      DependencyOptions options;
+      options.closure = closure;
+      const auto files = [&](const char* of) {
+        return Ask(graph, options, of).files;
+      };
+      EXPECT_THAT(files("in"), ElementsAre("setup")) << writes;
+      // It stayed open, and was written by both.
+      EXPECT_THAT(files("out"), ElementsAre("other", "setup")) << writes;
+      // What the program before has read may be in the arguments.
+      EXPECT_THAT(files("late"), ElementsAre("other", "setup")) << writes;
+      DependencyFinder finder(graph, options);
+      const auto made = [&](const char* of) {
+        return NamesOf(
+            graph,
+            finder.MadeFrom(graph.paths().Find("/src/" + std::string(of)))
+                .files);
+      };
+      EXPECT_THAT(made("other"), ElementsAre("late", "out"));
+      EXPECT_THAT(made("setup"), ElementsAre("in", "late", "out"));
+    }
+    const Answer answer = Ask(graph, {}, "in");
+    ASSERT_EQ(answer.all.steps.size(), 1u);
+    EXPECT_EQ(graph.NameOfExecution(answer.all.steps[0].writer),
+              "/bin/bash -c echo>in;exec cat other (2)");
+    EXPECT_EQ(graph.LastWriterOf(graph.paths().Find("/src/in")),
+              answer.all.steps[0].writer);
+  }
+}
+
+// gen (3) is run by the shell, cat (2) by what gave way to it.
+TEST(DependenciesTest, WhatAJobRunsAfterAnExecIsNotOfWhatItRanBefore) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/bin/sh -c gen;exec driver");
+  scene.Run(2, 3, "/bin/gen");
+  scene.Create(3, "/src/in");
+  scene.Exit(3);
+  scene.Exec(2, "/bin/driver");
+  scene.Run(2, 4, "/bin/cat");
+  scene.Open(4, "/src/other");
+  scene.Exit(4);
+  scene.Run(2, 5, "/bin/touch");
+  scene.Create(5, "/src/stamp");
+  scene.Exit(5);
+  scene.Exit(2);
+  const BuildGraph graph = builder.Finish();
+  for (const bool tree : {false, true}) {
+    DependencyOptions options;
+    if (tree) options.closure = Closure::kTree;
+    EXPECT_THAT(Ask(graph, options, "in").files, IsEmpty());
+    EXPECT_THAT(Ask(graph, options, "stamp").files, ElementsAre("other"));
+    DependencyFinder finder(graph, options);
+    EXPECT_THAT(
+        NamesOf(graph, finder.MadeFrom(graph.paths().Find("/src/other")).files),
+        ElementsAre("stamp"));
+  }
+}
+
+// $(shell cat foo), of a make that a shell gave way to.
+TEST(DependenciesTest,
+     WhatComesThroughAPipeOfTheNextProgramIsNotOfTheOneBefore) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/bin/sh");
+  scene.Run(1, 2, "/bin/bash -c echo>in;exec make");
+  scene.Create(2, "/src/in");
+  scene.Do(2, Op::release_, "/src/in");
+  scene.Exec(2, "/usr/bin/make");
+  scene.Run(2, 3, "/bin/cat foo");
+  scene.Pipes(3, {{1, 4711, PipeEnd::kWrite}});
+  scene.Open(3, "/src/foo");
+  scene.Exit(3);
+  scene.Create(2, "/src/out");
+  scene.Exit(2);
+  const BuildGraph graph = builder.Finish();
+  EXPECT_THAT(Ask(graph, Flow(), "in").files, IsEmpty());
+  EXPECT_THAT(Ask(graph, Flow(), "out").files, ElementsAre("foo"));
+  DependencyFinder finder(graph, Flow());
+  EXPECT_THAT(
+      NamesOf(graph, finder.MadeFrom(graph.paths().Find("/src/foo")).files),
+      ElementsAre("out"));
+}
+
+// A shell forks with the command line of its own.
+TEST(DependenciesTest, WhoIsRunByAnExcludedCommandIsNotExcluded) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/bin/sh -c cc");
+  scene.Run(2, 3, "/usr/bin/cc -c a.c");
+  scene.Open(3, "/src/a.c");
+  scene.Create(3, "/src/a.o");
+  const BuildGraph graph = builder.Finish();
+  DependencyOptions options = Flow();
+  options.exclude_commands = {"/bin/sh *"};
+  EXPECT_THAT(Ask(graph, options, "a.o").files, ElementsAre("a.c"));
+}
+
+// cc (2) makes a.s and reads it again, all in one job.
+BuildGraph OwnProducts() {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/gcc a.c");
+  scene.Run(2, 3, "/usr/lib/cc1 a.c");
+  scene.Open(3, "/src/a.c");
+  scene.Create(3, "/src/a.s");
+  scene.Exit(3);
+  scene.Run(2, 4, "/usr/bin/as a.s");
+  scene.Open(4, "/src/a.s");
+  scene.Create(4, "/src/a.o");
+  scene.Exit(4);
+  scene.Exit(2);
+  scene.Run(1, 5, "/usr/bin/wc a.s");
+  scene.Open(5, "/src/a.s");
+  scene.Create(5, "/src/lines");
+  return builder.Finish();
+}
+
+// For every pair of files: in the dependencies of the one is the other exactly
+// if in what is made from the other is the one.
+TEST(DependenciesTest, ForwardAndReverseAgreeOnEveryPairOfFiles) {
+  std::vector<BuildGraph> graphs;
+  graphs.push_back(ToyBuild());
+  graphs.push_back(BrokenChain());
+  graphs.push_back(OwnProducts());
+  graphs.push_back(ExecAfterWriting(true));
+  for (size_t number = 0; number < graphs.size(); ++number) {
+    const BuildGraph& graph = graphs[number];
+    for (const Closure closure :
+         {Closure::kFlow, Closure::kBoth, Closure::kTree}) {
+      for (const bool wrap : {false, true}) {
+        DependencyOptions options;
+        options.closure = closure;
+        options.wrap = wrap;
+        DependencyFinder finder(graph, options);
+        for (PathId a = 0; a < graph.paths().size(); ++a) {
+          const std::vector<PathId> deps = finder.Of(a).files;
+          for (PathId b = 0; b < graph.paths().size(); ++b) {
+            if (a == b) continue;
+            const std::vector<PathId> made = finder.MadeFrom(b).files;
+            EXPECT_EQ(std::count(deps.begin(), deps.end(), b),
+                      std::count(made.begin(), made.end(), a))
+                << number << " " << graph.paths().Text(a) << " "
+                << graph.paths().Text(b) << " " << static_cast<int>(closure)
+                << wrap;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(DependenciesTest, MovesAndLinksAreFlowButALinkOnTheWayIsNone) {
@@ -563,9 +718,9 @@ TEST(DependenciesTest, EachOfVeryManyWritersIsFoundOnce) {
   const BuildGraph graph = builder.Finish();
   const Answer answer = Ask(graph, {}, "log");
   EXPECT_EQ(answer.files.size(), kWriters);
-  const std::vector<ProcessId>& found = answer.all.processes;
+  const std::vector<ExecutionId>& found = answer.all.executions;
   EXPECT_EQ(found.size(), kWriters);
-  EXPECT_EQ(std::set<ProcessId>(found.begin(), found.end()).size(), kWriters);
+  EXPECT_EQ(std::set<ExecutionId>(found.begin(), found.end()).size(), kWriters);
   EXPECT_EQ(graph.LastWriterOf(graph.paths().Find("/src/log")), found.back());
 }
 

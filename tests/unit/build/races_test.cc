@@ -45,8 +45,9 @@ using Found = std::tuple<Kind, uint32_t, uint32_t, uint64_t>;
 std::vector<Found> Sorted(const BuildGraph& graph, const Races& races) {
   std::vector<Found> found;
   for (const Race& race : races.list) {
-    found.emplace_back(race.kind, graph.processes()[race.reader].key.pid,
-                       graph.processes()[race.writer].key.pid, race.gap_ns);
+    found.emplace_back(
+        race.kind, graph.processes()[graph.ProcessOf(race.reader)].key.pid,
+        graph.processes()[graph.ProcessOf(race.writer)].key.pid, race.gap_ns);
   }
   std::ranges::sort(found);
   return found;

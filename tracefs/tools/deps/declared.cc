@@ -15,6 +15,7 @@ namespace {
 
 using build::BuildGraph;
 using build::DependencyFinder;
+using build::ExecutionId;
 using build::PathId;
 using build::ProcessId;
 
@@ -237,10 +238,15 @@ class Comparer {
   void Compare(const std::string& output,
                const std::set<std::string>& declared) {
     const PathId path = graph_.paths().Find(output);
-    std::set<ProcessId> jobs;
-    for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-      if (!use.use->Writes()) continue;
-      jobs.insert(finder_.JobOf(graph_.executions()[use.execution].process));
+    // Of each job as far as it had come when it last wrote it.
+    std::map<ProcessId, ExecutionId> jobs;
+    for (const ExecutionId writer : graph_.WritersOf(path)) {
+      const ExecutionId job = finder_.JobOf(writer);
+      ExecutionId& last =
+          jobs.try_emplace(graph_.ProcessOf(job), job).first->second;
+      if (graph_.executions()[job].index > graph_.executions()[last].index) {
+        last = job;
+      }
     }
     if (jobs.empty()) {
       // It may be up to date, a mere name or a directory.
@@ -250,7 +256,7 @@ class Comparer {
       return;
     }
     std::set<std::string> used;
-    for (const ProcessId job : jobs) {
+    for (const auto& [process, job] : jobs) {
       const DependencyFinder::Group group = {job, true};
       for (const PathId read : *finder_.ReadsOf(group)) {
         const std::string input = graph_.paths().Text(read);
@@ -260,7 +266,7 @@ class Comparer {
           continue;
         }
         result_.undeclared_inputs.push_back(
-            {output, input, graph_.NameOfProcess(job)});
+            {output, input, graph_.NameOfExecution(job)});
       }
       AddOutputs(output, job);
     }
@@ -273,18 +279,14 @@ class Comparer {
     }
   }
 
-  void AddOutputs(const std::string& output, ProcessId job) {
-    for (const ProcessId process : finder_.MembersOf({job, true})) {
-      for (const auto id : graph_.processes()[process].executions) {
-        for (const build::FileUse& use : graph_.UsesOf(id)) {
-          if (!use.Writes() || graph_.Facts(use.path).gone) {
-            continue;
-          }
-          const std::string made = graph_.paths().Text(use.path);
-          if (inputs_.contains(made) || !Counts(made)) continue;
-          result_.undeclared_outputs.push_back(
-              {output, made, graph_.NameOfProcess(job)});
-        }
+  void AddOutputs(const std::string& output, ExecutionId job) {
+    for (const ExecutionId id : finder_.MembersOf({job, true})) {
+      for (const build::FileUse& use : graph_.UsesOf(id)) {
+        if (!use.Writes() || graph_.Facts(use.path).gone) continue;
+        const std::string made = graph_.paths().Text(use.path);
+        if (inputs_.contains(made) || !Counts(made)) continue;
+        result_.undeclared_outputs.push_back(
+            {output, made, graph_.NameOfExecution(job)});
       }
     }
   }

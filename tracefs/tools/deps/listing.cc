@@ -23,7 +23,7 @@ using build::PathId;
 using build::ProcessId;
 
 // Of a process in a note, and notes of one kind about a target.
-constexpr size_t kProcessWidth = 100;
+constexpr size_t kProgramWidth = 100;
 constexpr size_t kMostLines = 5;
 
 bool IsWritten(const BuildGraph& graph, PathId path) {
@@ -36,7 +36,7 @@ std::string MakeEscaped(std::string_view path) {
   size_t backslashes = 0;  // right before
   for (const char c : path) {
     if (c == '$') out += '$';
-    if (c == ' ' || c == '#' || c == '\t') {
+    if (c == ' ' || c == '#' || c == '\t' || c == ':') {
       out.append(backslashes + 1, '\\');
     }
     backslashes = c == '\\' ? backslashes + 1 : 0;
@@ -55,11 +55,33 @@ std::string NinjaEscaped(std::string_view path) {
   return out;
 }
 
+Status CannotHold(std::string_view path, std::string_view format,
+                  const std::string& what) {
+  return Status::Invalid("--format " + std::string(format) +
+                         " cannot hold the name " + Printable(path) + what +
+                         ": use --format json");
+}
+
 Status CheckOneLine(std::string_view path, std::string_view format) {
   if (path.find_first_of("\n\r") == path.npos) return {};
-  return Status::Invalid("--format " + std::string(format) +
-                         " cannot hold the name " + Printable(path) +
-                         ", which has a line end: use --format json");
+  return CannotHold(path, format, ", which has a line end");
+}
+
+// What make takes for the begin of a command, or of another list, whatever is
+// before it; in a target also what makes it a variable or a pattern.
+Status CheckMakeName(std::string_view path, bool target) {
+  if (Status s = CheckOneLine(path, "depfile"); !s.ok()) return s;
+  const size_t mark = path.find_first_of(target ? ";|=%" : ";|");
+  if (mark != path.npos) {
+    return CannotHold(path, "depfile",
+                      std::string(", in which make takes ") + path[mark] +
+                          " for something else");
+  }
+  return {};
+}
+
+std::string PidText(const BuildGraph& graph, ExecutionId id) {
+  return std::to_string(graph.processes()[graph.ProcessOf(id)].key.pid);
 }
 
 std::string DotString(std::string_view text) {
@@ -110,11 +132,10 @@ std::string JsonText(const BuildGraph& graph,
     }
     out += "],\"processes\":[";
     comma = "";
-    for (const ProcessId id : all.processes) {
-      const build::GraphProcess& process = graph.processes()[id];
+    for (const ExecutionId id : all.executions) {
       out +=
-          std::string(comma) + "{\"pid\":" + std::to_string(process.key.pid) +
-          ",\"command\":" + JsonString(graph.LastExecution(id).CommandLine()) +
+          std::string(comma) + "{\"pid\":" + PidText(graph, id) +
+          ",\"command\":" + JsonString(graph.executions()[id].CommandLine()) +
           "}";
       comma = ",";
     }
@@ -123,9 +144,7 @@ std::string JsonText(const BuildGraph& graph,
     for (const Dependencies::Step& step : all.steps) {
       out += std::string(comma) +
              "{\"file\":" + JsonString(graph.paths().Text(step.written)) +
-             ",\"pid\":" +
-             std::to_string(graph.processes()[step.process].key.pid) +
-             ",\"files\":[";
+             ",\"pid\":" + PidText(graph, step.writer) + ",\"files\":[";
       const char* inner = "";
       for (const PathId read : *step.reads) {
         out += inner + JsonString(graph.paths().Text(read));
@@ -137,13 +156,11 @@ std::string JsonText(const BuildGraph& graph,
     out += "],\"no_traced_input\":[";
     comma = "";
     for (const Dependencies::NoInput& none : all.no_inputs) {
-      out +=
-          std::string(comma) +
-          "{\"file\":" + JsonString(graph.paths().Text(none.written)) +
-          ",\"pid\":" + std::to_string(graph.processes()[none.writer].key.pid);
+      out += std::string(comma) +
+             "{\"file\":" + JsonString(graph.paths().Text(none.written)) +
+             ",\"pid\":" + PidText(graph, none.writer);
       if (none.instead != build::kNobody) {
-        out += ",\"instead\":" +
-               std::to_string(graph.processes()[none.instead].key.pid);
+        out += ",\"instead\":" + PidText(graph, none.instead);
       }
       out += "}";
       comma = ",";
@@ -159,40 +176,40 @@ std::string DotText(const BuildGraph& graph,
       "digraph dependencies {\nrankdir=LR\nnode [fontsize=10, shape=box]\n";
   std::set<PathId> targets;
   std::set<PathId> files;
-  std::set<ProcessId> processes;
+  std::set<ExecutionId> executions;
   // Sorted afterwards: a million edges in a set take seconds.
-  std::vector<std::pair<PathId, ProcessId>> written;
-  std::vector<std::pair<PathId, ProcessId>> read;
+  std::vector<std::pair<PathId, ExecutionId>> written;
+  std::vector<std::pair<PathId, ExecutionId>> read;
   for (const Answered& answer : answers) {
     targets.insert(answer.target);
     for (const Dependencies::Step& step : answer.dependencies.steps) {
-      processes.insert(step.process);
+      executions.insert(step.writer);
       files.insert(step.written);
-      written.emplace_back(step.written, step.process);
+      written.emplace_back(step.written, step.writer);
       for (const PathId path : *step.reads) {
         if (path == step.written) continue;
         files.insert(path);
-        read.emplace_back(path, step.process);
+        read.emplace_back(path, step.writer);
       }
     }
   }
   const auto file = [](PathId path) { return "f" + std::to_string(path); };
-  const auto process = [](ProcessId id) { return "p" + std::to_string(id); };
+  const auto node = [](ExecutionId id) { return "p" + std::to_string(id); };
   files.insert(targets.begin(), targets.end());
   for (const PathId path : files) {
     out += file(path) + " [label=" + DotString(graph.paths().Text(path));
     out += targets.contains(path) ? ", style=bold]\n" : "]\n";
   }
-  for (const ProcessId id : processes) {
-    out += process(id) + " [label=" + DotString(graph.NameOfProcess(id)) +
+  for (const ExecutionId id : executions) {
+    out += node(id) + " [label=" + DotString(graph.NameOfExecution(id)) +
            ", shape=ellipse]\n";
   }
   const auto add_edges = [&](auto* edges, bool into_file) {
     std::sort(edges->begin(), edges->end());
     edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
     for (const auto& [path, id] : *edges) {
-      out += into_file ? process(id) + " -> " + file(path) + "\n"
-                       : file(path) + " -> " + process(id) + "\n";
+      out += into_file ? node(id) + " -> " + file(path) + "\n"
+                       : file(path) + " -> " + node(id) + "\n";
     }
   };
   add_edges(&written, !reverse);
@@ -202,14 +219,30 @@ std::string DotText(const BuildGraph& graph,
 
 Result<std::string> DepfileText(const BuildGraph& graph, const Answered& answer,
                                 bool sources) {
-  std::string target = graph.paths().Text(answer.target);
-  if (Status s = CheckOneLine(target, "depfile"); !s.ok()) return s;
-  std::string out = MakeEscaped(target) + ":";
+  const std::string target = graph.paths().Text(answer.target);
+  if (Status s = CheckMakeName(target, /*target=*/true); !s.ok()) return s;
+  std::vector<std::string> paths;
   for (const PathId file : FilesOf(graph, answer, sources)) {
-    const std::string path = graph.paths().Text(file);
-    if (Status s = CheckOneLine(path, "depfile"); !s.ok()) return s;
-    out += " \\\n " + MakeEscaped(path);
+    paths.push_back(graph.paths().Text(file));
+    if (Status s = CheckMakeName(paths.back(), false); !s.ok()) return s;
   }
+  // Only the first may be taken for the name of a variable.
+  const auto is_plain = [](const std::string& path) {
+    return path.find('=') == path.npos;
+  };
+  const auto plain = std::ranges::find_if(paths, is_plain);
+  if (plain == paths.end() && !paths.empty()) {
+    return CannotHold(paths[0], "depfile",
+                      ", which make takes for a variable's value");
+  }
+  if (plain != paths.end()) {
+    std::rotate(paths.begin(), plain, std::next(plain));
+  }
+  std::string out = MakeEscaped(target) + ":";
+  for (const std::string& path : paths) out += " \\\n " + MakeEscaped(path);
+  // At the end of a line backslashes mean themselves, but before one that says
+  // that the next line, here an empty one, belongs to it.
+  if (out.ends_with('\\')) out += "\\\n";
   return out + "\n";
 }
 
@@ -249,12 +282,8 @@ class Tellers {
       : launchers_(graph.processes().size(), build::kNobody) {
     for (const ProcessId id : graph.Walk()) {
       const build::GraphProcess& process = graph.processes()[id];
-      if (process.parent == build::kNobody) continue;
-      const build::GraphProcess& parent = graph.processes()[process.parent];
-      if (parent.executions.empty()) continue;
-      const size_t index =
-          std::min<size_t>(process.parent_index, parent.executions.size() - 1);
-      const ExecutionId above = parent.executions[index];
+      const ExecutionId above = graph.ParentExecution(id);
+      if (above == build::kNobody) continue;
       launchers_[id] = launchers_[process.parent];
       const bool launched =
           LaunchesDriver(config, *graph.executions()[above].image);
@@ -323,8 +352,8 @@ std::string CompileCommands(const BuildGraph& graph,
 
 std::vector<std::string> NoInputLines(const BuildGraph& graph,
                                       const Dependencies& dependencies) {
-  const auto process = [&](build::ProcessId id) {
-    return CutMiddle(TerminalText(graph.NameOfProcess(id)), kProcessWidth);
+  const auto program = [&](build::ExecutionId id) {
+    return CutMiddle(TerminalText(graph.NameOfExecution(id)), kProgramWidth);
   };
   std::vector<std::string> lines;
   for (const Dependencies::NoInput& none : dependencies.no_inputs) {
@@ -336,10 +365,10 @@ std::vector<std::string> NoInputLines(const BuildGraph& graph,
       break;
     }
     lines.push_back(TerminalText(graph.paths().Text(none.written)) + ": " +
-                    process(none.writer) + " read nothing that was traced; " +
+                    program(none.writer) + " read nothing that was traced; " +
                     (none.instead == build::kNobody
                          ? "what it was made from is not known"
-                         : "what was read below " + process(none.instead) +
+                         : "what was read below " + program(none.instead) +
                                " counts instead"));
   }
   return lines;

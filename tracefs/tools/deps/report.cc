@@ -14,6 +14,7 @@ namespace tracefs {
 namespace {
 
 using build::BuildGraph;
+using build::ExecutionId;
 using build::FileUse;
 using build::PathId;
 using build::ProcessId;
@@ -48,8 +49,12 @@ std::string Shown(const BuildGraph& graph, PathId path) {
   return TerminalText(graph.paths().Text(path));
 }
 
-std::string Shown(const BuildGraph& graph, ProcessId process, int /*unused*/) {
-  return TerminalText(graph.NameOfProcess(process));
+std::string ShownExecution(const BuildGraph& graph, ExecutionId execution) {
+  return TerminalText(graph.NameOfExecution(execution));
+}
+
+std::string CommandOf(const BuildGraph& graph, ExecutionId execution) {
+  return graph.executions()[execution].CommandLine();
 }
 
 bool IsWanted(const BuildGraph& graph, ProcessId id,
@@ -113,7 +118,7 @@ std::string SetsText(const BuildGraph& graph,
     const std::vector<SetOf> sets = SetsOf(graph, id);
     list.Begin("\"pid\":" + std::to_string(PidOf(graph, id)));
     list.Text("command", graph.LastExecution(id).CommandLine());
-    out += Shown(graph, id, 0) + "\n";
+    out += TerminalText(graph.NameOfProcess(id)) + "\n";
     for (const SetOf& set : sets) {
       std::string files;
       for (const PathId path : set.files) {
@@ -131,21 +136,23 @@ std::string DoubleWritesText(const BuildGraph& graph, bool all, bool json) {
   std::string out;
   JsonList list;
   for (const build::DoubleWrite& twice : graph.double_writes()) {
-    const bool related = graph.IsAncestor(twice.first, twice.second) ||
-                         graph.IsAncestor(twice.second, twice.first);
+    const ProcessId first = graph.ProcessOf(twice.first);
+    const ProcessId second = graph.ProcessOf(twice.second);
+    const bool related =
+        graph.IsAncestor(first, second) || graph.IsAncestor(second, first);
     if (related && !all) continue;
     const std::string_view kind = DoubleWriteName(twice.kind);
     list.Begin("\"file\":" + JsonString(graph.paths().Text(twice.path)));
     list.Text("kind", kind);
-    list.Number("first_pid", PidOf(graph, twice.first));
-    list.Text("first", graph.LastExecution(twice.first).CommandLine());
-    list.Number("second_pid", PidOf(graph, twice.second));
-    list.Text("second", graph.LastExecution(twice.second).CommandLine());
+    list.Number("first_pid", PidOf(graph, first));
+    list.Text("first", CommandOf(graph, twice.first));
+    list.Number("second_pid", PidOf(graph, second));
+    list.Text("second", CommandOf(graph, twice.second));
     list.Number("gap_ns", twice.second_ns - twice.first_ns);
     list.End();
     out += Shown(graph, twice.path) + ": " + std::string(kind) + "\n  " +
-           Shown(graph, twice.first, 0) + "\n  " +
-           Shown(graph, twice.second, 0) + " " +
+           ShownExecution(graph, twice.first) + "\n  " +
+           ShownExecution(graph, twice.second) + " " +
            DurationText(twice.second_ns - twice.first_ns) + " later\n";
   }
   return json ? list.Take() : out;
@@ -158,16 +165,16 @@ std::string RacesText(const BuildGraph& graph, const build::Races& races,
   for (const build::Race& race : races.list) {
     list.Begin("\"file\":" + JsonString(graph.paths().Text(race.path)));
     list.Text("kind", RaceName(race.kind));
-    list.Number("reader_pid", PidOf(graph, race.reader));
-    list.Text("reader", graph.LastExecution(race.reader).CommandLine());
-    list.Number("writer_pid", PidOf(graph, race.writer));
-    list.Text("writer", graph.LastExecution(race.writer).CommandLine());
+    list.Number("reader_pid", PidOf(graph, graph.ProcessOf(race.reader)));
+    list.Text("reader", CommandOf(graph, race.reader));
+    list.Number("writer_pid", PidOf(graph, graph.ProcessOf(race.writer)));
+    list.Text("writer", CommandOf(graph, race.writer));
     list.Number("gap_ns", race.gap_ns);
     list.End();
     out += Shown(graph, race.path) + ": " + std::string(RaceName(race.kind)) +
-           "\n  read by " + Shown(graph, race.reader, 0) + "\n  written by " +
-           Shown(graph, race.writer, 0) + " " + DurationText(race.gap_ns) +
-           " later\n";
+           "\n  read by " + ShownExecution(graph, race.reader) +
+           "\n  written by " + ShownExecution(graph, race.writer) + " " +
+           DurationText(race.gap_ns) + " later\n";
   }
   return json ? list.Take() : out;
 }
