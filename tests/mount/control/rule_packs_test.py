@@ -126,6 +126,17 @@ def case_each_fires_in_its_attack(suite):
                    "pid" in e, e)
 
 
+def case_files_that_are_emptied_one_after_the_other(suite):
+    """Without being opened."""
+    mount = Mounted(suite, "emptied", os.path.join(PACKS, "ransomware.rules"))
+    attack(mount, """
+        os.mkdir("docs")
+        for i in range(600): open(f"docs/{i}.doc", "w").write("text")
+        every(600, 90, lambda i: os.truncate(f"docs/{i}.doc", 1))
+        """)
+    expect_equal({e["alarm"] for e in mount.alarms()}, {"mass overwrite"}, "alarms")
+
+
 def case_a_log_is_cut_or_overwritten_in_place(suite):
     """By a size that is not 0, by writing over what it says, by a hole in it; not by
     what appends, touches it, or copies one with a hole at its end."""
