@@ -159,6 +159,17 @@ def the_list_tells_sizes_and_what_they_take():
             expect_equal((row[2], row[4]),
                          (str(st.st_size), str(st.st_blocks * 512)), row[0])
         expect_equal(len(rows), 2, "rows")
+        # As a receiver stores what comes from a broker.
+        day = f"{out}/host=alpha/date=2026-01-02"
+        os.makedirs(day)
+        with open(f"{day}/1f.trace", "wb") as file:
+            file.write(b"x" * 7)
+        told = subprocess.run([f"{BIN}/tracefs-recv", "--list", out], check=True,
+                              capture_output=True, text=True).stdout
+        expect_equal([line.split("\t")[:3] for line in told.splitlines()
+                      if "host=" in line],
+                     [["host=alpha/date=2026-01-02/1f.trace", "host=alpha", "7"]],
+                     "of a host")
 
 
 def an_unknown_user_is_refused():

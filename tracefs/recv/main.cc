@@ -37,6 +37,7 @@
 #include "tracefs/recv/current_keys.h"
 #include "tracefs/recv/file_keeper.h"
 #include "tracefs/recv/fleet/fleet_metrics.h"
+#include "tracefs/recv/fleet/places.h"
 #include "tracefs/recv/key_places.h"
 #include "tracefs/recv/live_printer.h"
 #include "tracefs/recv/options.h"
@@ -199,13 +200,38 @@ void GiveMemoryBack() {
   ::mallopt(M_ARENA_MAX, 2);
 }
 
+// Adds the traces of a folder of `parent`; one that cannot be read is left out.
+void AddFolder(int parent, const std::string& name, const std::string& above,
+               std::vector<KeptTrace>* all) {
+  const UniqueFd folder(::openat(
+      parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return;
+  const std::string here = above + name + '/';
+  if (Result<std::vector<KeptTrace>> traces = ListTraces(folder.get());
+      traces.ok()) {
+    for (KeptTrace& trace : *traces) {
+      trace.name.insert(0, here);
+      all->push_back(std::move(trace));
+    }
+  }
+  if (!above.empty()) return;
+  for (const std::string& day : NamesIn(folder.get(), kDayPrefix)) {
+    AddFolder(folder.get(), day, here, all);
+  }
+}
+
 // --list: for people and scripts, tabs between.
 Status List(const std::string& path) {
   const UniqueFd directory(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return Status::System(errno, "directory '" + path + "'");
-  const Result<std::vector<KeptTrace>> all = ListTraces(directory.get());
+  Result<std::vector<KeptTrace>> all = ListTraces(directory.get());
   if (!all.ok()) return all.status();
+  // Those of --from lie in folders of hosts and days.
+  for (const std::string& host : NamesIn(directory.get(), kHostPrefix)) {
+    AddFolder(directory.get(), host, "", &*all);
+  }
+  std::ranges::stable_sort(*all, {}, &KeptTrace::written_s);
   std::string text = "#trace\tsender\tbytes\tlast block\tbytes on disk\n";
   for (const KeptTrace& trace : *all) {
     const std::string sender = SenderOf(trace.name);

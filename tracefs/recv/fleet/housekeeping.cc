@@ -20,7 +20,6 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kHost = "host=";
 constexpr char kGone[] = ".gone-";
 constexpr auto kInterval = std::chrono::minutes(5);
 constexpr auto kLeast = std::chrono::seconds(1);
@@ -44,7 +43,7 @@ UniqueFd TryKeepersLock(int root) {
 
 std::vector<KeptTrace> ListDays(int root) {
   std::vector<KeptTrace> all;
-  for (const std::string& host : NamesIn(root, kHost)) {
+  for (const std::string& host : NamesIn(root, kHostPrefix)) {
     const UniqueFd folder = OpenFolder(root, host);
     if (!folder) continue;
     for (const std::string& date : NamesIn(folder.get(), kDayPrefix)) {
@@ -71,8 +70,8 @@ std::vector<KeptTrace> ListDays(int root) {
 
 Status RemoveDay(int root, const std::string& name) {
   const size_t slash = name.find('/');
-  const Result<HostFolder> folder =
-      HostFolder::Open(root, name.substr(kHost.size(), slash - kHost.size()));
+  const Result<HostFolder> folder = HostFolder::Open(
+      root, name.substr(kHostPrefix.size(), slash - kHostPrefix.size()));
   if (!folder.ok()) return folder.status();
   const HostFolder::Lock lock(*folder);
   if (!lock.status().ok()) return lock.status();
@@ -121,11 +120,11 @@ void Housekeeping::Turn(int64_t now_s) {
 }
 
 void Housekeeping::Merge(int64_t now_s) {
-  for (const std::string& host : NamesIn(root_, kHost)) {
+  for (const std::string& host : NamesIn(root_, kHostPrefix)) {
     if (worker_.ending()) return;
     MergeCounts counts;
     const Status status =
-        merger_.MergeHost(host.substr(kHost.size()), now_s, &counts);
+        merger_.MergeHost(host.substr(kHostPrefix.size()), now_s, &counts);
     state_.merged += counts.merged;
     if (!status.ok()) {
       ++state_.keep_failures;
@@ -136,7 +135,7 @@ void Housekeeping::Merge(int64_t now_s) {
 }
 
 void Housekeeping::Remove(int64_t now_s) {
-  for (const std::string& host : NamesIn(root_, kHost)) {
+  for (const std::string& host : NamesIn(root_, kHostPrefix)) {
     const UniqueFd folder = OpenFolder(root_, host);
     // Left by a process that was killed.
     for (const std::string& name : NamesIn(folder.get(), kGone)) {

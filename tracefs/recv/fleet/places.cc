@@ -51,7 +51,8 @@ void RemoveFolder(int parent, const std::string& name) {
 
 Result<HostFolder> HostFolder::Open(int root, const std::string& host) {
   HostFolder made;
-  Result<UniqueFd> folder = OpenOrMakeFolder(root, "host=" + host);
+  Result<UniqueFd> folder =
+      OpenOrMakeFolder(root, std::string(kHostPrefix) + host);
   if (!folder.ok()) return folder.status();
   made.folder_ = *std::move(folder);
   made.lock_.Reset(::openat(made.fd(), ".lock",

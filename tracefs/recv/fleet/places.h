@@ -12,6 +12,8 @@
 
 namespace tracefs {
 
+// The folder of a host is called so, and by its name.
+inline constexpr std::string_view kHostPrefix = "host=";
 // The folder of a day is called so, and by its date.
 inline constexpr std::string_view kDayPrefix = "date=";
 
