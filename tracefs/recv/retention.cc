@@ -208,10 +208,8 @@ void Retention::Look() {
   if (listed_) listed_(*all);
   const auto held = [this](const std::string& name) {
     // A part cut off from a trace belongs to no sender.
-    const std::string trace =
-        name.substr(0, std::min(name.size(), name.find(".trace") + 6));
     const std::lock_guard lock(mu_);
-    return name == trace && held_.contains(trace);
+    return name == TraceNameOf(name) && held_.contains(name);
   };
   const std::vector<KeptTrace> chosen = ChooseToRemove(
       *all, rules_, ::time(nullptr), uint64_t{disk.f_bavail} * disk.f_frsize,

@@ -1,8 +1,14 @@
 #include "tracefs/recv/sender_shares.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace tracefs {
+namespace {
+
+constexpr std::string_view kTraceEnding = ".trace";
+
+}  // namespace
 
 std::string SenderOf(const std::string& name) {
   if (name.starts_with("host=")) return name.substr(0, name.find('/'));
@@ -11,10 +17,17 @@ std::string SenderOf(const std::string& name) {
     return "";
   }
   // SENDER.SERIAL.trace and what was cut off from it; a sender has dots, too.
-  const size_t end = name.find(".trace");
-  if (end == name.npos) return "";
-  const size_t serial = name.rfind('.', end - 1);
-  return serial == name.npos ? "" : name.substr(0, serial);
+  const std::string trace = TraceNameOf(name);
+  if (trace.empty()) return "";
+  const size_t serial =
+      trace.rfind('.', trace.size() - kTraceEnding.size() - 1);
+  return serial == trace.npos ? "" : trace.substr(0, serial);
+}
+
+std::string TraceNameOf(const std::string& name) {
+  // A sender may be called so, too.
+  const size_t end = name.rfind(kTraceEnding);
+  return end == name.npos ? "" : name.substr(0, end + kTraceEnding.size());
 }
 
 bool IsProvenSender(const std::string& sender) {

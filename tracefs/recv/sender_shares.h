@@ -15,6 +15,8 @@ namespace tracefs {
 // Who sent it, by its name: "cn-host1", "uid-1000", "ip-10.0.0.7", "host=web1"
 // of a day of a fleet; empty if unknown.
 std::string SenderOf(const std::string& name);
+// The trace that a file is, or that it was cut off from; empty: it is neither.
+std::string TraceNameOf(const std::string& name);
 // By a certificate, or as a user of this machine.
 bool IsProvenSender(const std::string& sender);
 

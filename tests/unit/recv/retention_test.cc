@@ -186,6 +186,11 @@ TEST(RetentionTest, SendersAreKnownByTheNameOfTheFile) {
   EXPECT_EQ(SenderOf("uid-1000.0f.trace.rest-1"), "uid-1000");
   EXPECT_EQ(SenderOf("ip-10.0.0.1.0f.trace"), "ip-10.0.0.1");
   EXPECT_EQ(SenderOf("ip-2001-db8--.0f.trace"), "ip-2001-db8--");
+  EXPECT_EQ(SenderOf("cn-web.traces.example.0f.trace"),
+            "cn-web.traces.example");
+  EXPECT_EQ(SenderOf("cn-a.trace.0f.trace.rest-1"), "cn-a.trace");
+  EXPECT_EQ(TraceNameOf("cn-a.trace.0f.trace.rest-1"), "cn-a.trace.0f.trace");
+  EXPECT_EQ(TraceNameOf("cn-a"), "");
   EXPECT_EQ(SenderOf("0f.trace"), "");
   EXPECT_EQ(SenderOf("cn-"), "");
   EXPECT_EQ(SenderOf("cn-.trace"), "");
