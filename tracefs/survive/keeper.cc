@@ -180,6 +180,7 @@ class Keeper {
   void CountCrash();
   // Daemons crash again and again: the next one does less, or there is none.
   void DoLess(const std::string& why);
+  void EndSpare();
   // The end of the keeper: of all that it held, and of its other children.
   [[noreturn]] void EndWith(int status);
 
@@ -280,8 +281,7 @@ void Keeper::TakeOver() {
   // the way: each knows by this word whether it is its turn.
   if (word.phase != Phase::kDrained || word.generation + 1 != generation_ ||
       !word.Change(area_, Phase::kNone, /*generations=*/1)) {
-    ::kill(spare_, SIGKILL);
-    ::waitpid(spare_, nullptr, 0);
+    EndSpare();
     Decline(left, &area_, "the daemon had gone on before it could");
   }
   // While the spare is there to compare it with.
@@ -458,8 +458,15 @@ void Keeper::DoLess(const std::string& why) {
   in_vain_ = 0;
 }
 
+// Where none could be made its number is -1, which for kill(2) is everybody.
+void Keeper::EndSpare() {
+  if (spare_ <= 0) return;
+  ::kill(spare_, SIGKILL);
+  ::waitpid(spare_, nullptr, 0);
+}
+
 void Keeper::EndWith(int status) {
-  if (spare_ > 0) ::kill(spare_, SIGKILL);
+  EndSpare();
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
   }

@@ -83,26 +83,32 @@ TEST_F(KeeperTest, EndsWhereAMountMustNotGoOnUntraced) {
 }
 
 TEST_F(KeeperTest, OnlyTheRequestOfTheThreadThatCrashedIsBlamed) {
-  Keep([&](uint32_t number) {
-    if (number != 0) End(0);
-    Serve();
-    std::thread other([&] {
-      area_->Begin(11);
-      Stay();
+  // 0: a real one, which no process has sent.
+  for (const int fault : {0, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
+    TearDown();
+    SetUp();
+    Keep([&](uint32_t number) {
+      if (number != 0) End(0);
+      Serve();
+      std::thread other([&] {
+        area_->Begin(11);
+        Stay();
+      });
+      std::this_thread::sleep_for(kMoment);
+      std::thread([&] {
+        area_->Begin(22);
+        if (fault != 0) ::raise(fault);
+        volatile uintptr_t nowhere = 8;
+        *reinterpret_cast<volatile int*>(nowhere) = 1;
+      }).join();
     });
-    std::this_thread::sleep_for(kMoment);
-    std::thread([&] {
-      area_->Begin(22);
-      // A real one, which no other process has sent.
-      volatile uintptr_t nowhere = 8;
-      *reinterpret_cast<volatile int*>(nowhere) = 1;
-    }).join();
-  });
-  EXPECT_EQ(Status(), 0);
-  EXPECT_EQ(area_->header().crashes, 1U);
-  for (size_t i = 1; i < 4; ++i) {
-    const Outcome& now = area_->slot(i).now;
-    EXPECT_EQ(now.crashes, now.unique == 22U ? 1U : 0U) << now.unique;
+    EXPECT_EQ(Status(), 0);
+    EXPECT_EQ(area_->header().crashes, 1U);
+    for (size_t i = 1; i < 4; ++i) {
+      const Outcome& now = area_->slot(i).now;
+      EXPECT_EQ(now.crashes, now.unique == 22U ? 1U : 0U)
+          << now.unique << " " << fault;
+    }
   }
 }
 
@@ -494,6 +500,13 @@ TEST_F(KeeperTest, DaemonsHaveTheKeepersDescriptorsAndTheRecords) {
     if (number == 0) {
       ::close(ends[1]);
       ::kill(::getpid(), SIGKILL);
+    }
+    // Signals do what they did before there was a keeper.
+    for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD}) {
+      struct sigaction now;
+      if (::sigaction(s, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) {
+        End(2);
+      }
     }
     End(::write(ends[1], "x", 1) == 1 && ::fcntl(99, F_GETFD) < 0 ? 0 : 1);
   });
