@@ -61,8 +61,10 @@ class Fault:
 
     def shown(self) -> str:
         after = self.row["after"] or "(left out)"
+        # Which of several of one name it is, as equal.txt has to say.
+        which = re.search(r" #\d+$|$", self.key)[0]
         return (f"{self.file.name}:{self.row['line']}: {self.row['kind']} in "
-                f"{self.row['function']}: {self.verdict}\n"
+                f"{self.row['function']}{which}: {self.verdict}\n"
                 f"-  {self.row['before']}\n+  {after}")
 
 

@@ -175,7 +175,7 @@ Result<std::string> ControlClient::ReadLine(Clock::time_point deadline) const {
                static_cast<size_t>(end - buffer.data()) + (whole ? 1 : 0), 0);
     if (n < 0) return NoAnswer(errno);
     line.append(buffer.data(), static_cast<size_t>(n));
-    if (whole && line.back() == '\n') return line;
+    if (line.back() == '\n') return line;
   }
   return Status::Corrupt("the mount's answer is too long");
 }

@@ -72,7 +72,7 @@ bool Connection::Receive(uint64_t now) {
 bool Connection::TakeLine(std::string* line, std::vector<UniqueFd>* files) {
   if (busy_ || !out_.empty() || stream_ != nullptr || closing_) return false;
   const size_t end = in_.find('\n', scanned_);
-  if (end == std::string::npos || end >= kMaxRequestBytes) {
+  if (end >= kMaxRequestBytes) {  // or there is none
     scanned_ = std::min(in_.size(), kMaxRequestBytes);
     if (in_.size() >= kMaxRequestBytes) violation_ = "request too long";
     return false;

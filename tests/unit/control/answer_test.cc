@@ -97,5 +97,24 @@ TEST(ControlAnswerTest, Malicious_WordsOfAPeerAreOnOneLineAndPrintable) {
             "\"\\\"" + std::string(40, '[') + "\"");
 }
 
+TEST(ControlAnswerTest, Malicious_AnErrorWithoutItsNumberHasNone) {
+  for (const char* number : {"", ",\"errno\":\"5\"", ",\"errno\":null",
+                             ",\"errno\":[5]", ",\"errno\":5.5"}) {
+    const auto answer =
+        ParseAnswer(std::string("{\"ok\":false,\"error\":{\"code\":\"system\","
+                                "\"message\":\"it said\"") +
+                    number + "}}");
+    ASSERT_TRUE(answer.ok()) << number;
+    EXPECT_EQ(answer->status.error(), 0) << number;
+    EXPECT_EQ(answer->status.message(), "it said");
+  }
+  // Things beside each other are not within each other.
+  for (const char* thing : {"{},", "[],", "[{}],"}) {
+    std::string many = "{\"ok\":true,\"result\":[";
+    for (int i = 0; i < 40; ++i) many += thing;
+    EXPECT_TRUE(ParseAnswer(many + "0]}").ok()) << thing;
+  }
+}
+
 }  // namespace
 }  // namespace tracefs
