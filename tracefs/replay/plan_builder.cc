@@ -298,7 +298,6 @@ Status PlanBuilder::ReleaseAgreeing() {
 
 void PlanBuilder::NoteLacks(const Record& record) {
   const Event& event = record.event;
-  const OpFamily family = Info(event.op).family;
   ++lacks_.operations;
   if (!event.Has(Field::kTime)) ++lacks_.without_time;
   if (!event.Has(Field::kLatency)) ++lacks_.without_duration;
@@ -317,8 +316,7 @@ void PlanBuilder::NoteLacks(const Record& record) {
     ++lacks_.without_handle;
   }
   if (transfers && !event.Has(Field::kOffset)) ++lacks_.without_arguments;
-  if (family == OpFamily::kOpenFile && event.op == Op::setattr_ &&
-      !event.Has(Field::kValid)) {
+  if (event.op == Op::setattr_ && !event.Has(Field::kValid)) {
     ++lacks_.without_arguments;
   }
   // Bytes that are fewer than were moved are none.

@@ -218,7 +218,7 @@ Status TargetTree::Place(const TreeEntry& entry, bool make) {
   if (make) {
     if (Status s = MakeEntry(entry, dir); !s.ok()) return s;
   }
-  if (entry.slot != kNoSlot && entry.slot < dir_fds_.size()) {
+  if (entry.slot < dir_fds_.size()) {  // kNoSlot is beyond all
     const int fd =
         OpenBeneath(dir, entry.name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/crc32c.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs::replay {
@@ -105,6 +106,8 @@ TEST_F(DigestTreeTest, HasALineForEachFile) {
   const TreeDigest digest = Of({.owners = false});
   std::vector<std::string> lines;
   for (const DigestLine& line : digest.lines) lines.push_back(line.Text());
+  EXPECT_EQ(digest.lines[0].checksum, Crc32c(AsBytes("a")));
+  EXPECT_EQ(digest.lines[5].checksum, Crc32c(AsBytes("a")));
   EXPECT_THAT(
       lines,
       ElementsAre(

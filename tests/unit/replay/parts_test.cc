@@ -82,6 +82,7 @@ TEST(LanesTest, Malicious_EndlessThreadsTakeBoundedMemory) {
 TEST(OutcomeTest, EachNumberAddsUpToItself) {
   Outcome one;
   one.ops[3].count = 1;
+  one.ops.front().errors[{5, 6}] = one.ops.back().errors[{5, 6}] = 7;
   one.ops[3].matched = 2;
   one.ops[3].mismatched = 4;
   one.ops[4].explained[1] = 8;
@@ -119,6 +120,9 @@ TEST(OutcomeTest, EachNumberAddsUpToItself) {
   EXPECT_EQ(sum.skipped, 8192u);
   EXPECT_EQ(sum.lateness_ns.count(), 2u);
   EXPECT_EQ(sum.elapsed_ns, 9u) << "lanes run beside each other";
+  using Pair = std::pair<uint32_t, uint32_t>;
+  EXPECT_EQ(sum.ops.front().errors.at(Pair(5, 6)), 14u);
+  EXPECT_EQ(sum.ops.back().errors.at(Pair(5, 6)), 14u);
   EXPECT_EQ(sum.operations(), 2u);
   EXPECT_EQ(sum.matched(), 4u);
   EXPECT_EQ(sum.mismatched(), 8u);

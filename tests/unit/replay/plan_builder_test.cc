@@ -59,6 +59,11 @@ TEST(PlanLacksTest, EachFieldThatIsMissingIsCountedAlone) {
   only(Plan({{create}, {read}}), nullptr);
   read.data = {};
   only(Plan({{create}, {read}}), &Lacks::reads_without_hash);
+  only(Plan({{create}, {Failed(read, EIO)}}), nullptr);
+  Event chmod = Of(Op::setattr_, 5, 3);
+  only(Plan({{create}, {chmod}}), &Lacks::without_arguments);
+  chmod.Set(Field::kValid, 0);
+  only(Plan({{create}, {chmod}}), nullptr);
   read.Set(Field::kDataChecksum, 1);
   only(Plan({{create}, {read}}), nullptr);
   Event release = Whole(Op::release_, 3);
@@ -74,6 +79,19 @@ TEST(PlanLacksTest, EachFieldThatIsMissingIsCountedAlone) {
   xattr.xattr_name = "user.a";
   only(Plan({{create}, {xattr}}), &Lacks::xattrs_without_value);
   only(Plan({{create}, {Failed(xattr, ENOSPC)}}), nullptr);
+}
+
+TEST(PlanLacksTest, Malicious_NamesThatAreNoneAreNotDone) {
+  for (const char* name : {"..", ".", "a/b", ""}) {
+    const Planned planned = Plan({{Create(name, 5, 0)}});
+    EXPECT_EQ(planned.lacks.unplaced, 1u) << name;
+    EXPECT_EQ(planned.lacks.unplaced_changes, 1u);
+    EXPECT_TRUE(planned.actions.empty());
+    const Planned moved =
+        Plan({{Create("f", 5, 0)}, {Moved("f", name, 5, 10)}});
+    EXPECT_EQ(moved.lacks.unplaced_changes, 1u) << name;
+  }
+  EXPECT_EQ(Plan({{Looked("..", 5, 0, kFile)}}).lacks.unplaced, 1u);
 }
 
 TEST(PlanLacksTest, FilesThatNobodyCanNameAreNotDone) {
@@ -213,10 +231,16 @@ TEST(PlanOrderTest, ASecondMakingWaitsForTheRemoval) {
 }
 
 TEST(PlanOrderTest, WhoFoundItThereCameAfterTheMaking) {
-  EXPECT_THAT(
-      Plan({{Failed(Create("f", 0, 0, 20), EEXIST)}, {Create("f", 5, 5, 2)}})
-          .actions,
-      ElementsAre("create f", "create f"));
+  const Planned planned =
+      Plan({{Failed(Create("f", 0, 0, 20), EEXIST)}, {Create("f", 5, 5, 2)}});
+  ASSERT_EQ(planned.whole.size(), 2u);
+  EXPECT_EQ(planned.whole[0].error, 0u);
+  EXPECT_EQ(planned.whole[1].error, uint32_t{EEXIST});
+  // Who failed in another way may have come before.
+  const Planned other =
+      Plan({{Failed(Create("f", 0, 0, 20), EACCES)}, {Create("f", 5, 5, 2)}});
+  ASSERT_EQ(other.whole.size(), 2u);
+  EXPECT_EQ(other.whole[0].error, uint32_t{EACCES});
 }
 
 // --- What is not selected.

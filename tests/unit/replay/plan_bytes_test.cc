@@ -442,6 +442,10 @@ TEST(PlanBytesTest, WhatWasReadIsThereToBeginWith) {
   EXPECT_EQ(planned.header.unknown_sources, 1u);
   EXPECT_EQ(planned.header.unknown_content, 1u);
   EXPECT_EQ(planned.lacks.reads_without_hash, 1u);
+  // Whatever becomes of the file.
+  planned = plan({{silent}, {Named(Op::unlink_, "f", 5, 20)}});
+  EXPECT_THAT(planned.unknown_files, ElementsAre("f"));
+  EXPECT_EQ(planned.header.unknown_content, 1u);
 }
 
 }  // namespace

@@ -50,6 +50,83 @@ TEST(ActionTest, ComesBackAsItWasPut) {
   EXPECT_FALSE(a.orders[1].waits);
 }
 
+TEST(ActionTest, OrdersComeBackWhateverTheyAre) {
+  std::mt19937 random(5);
+  Action back;
+  for (int i = 0; i < 500; ++i) {
+    Action a = Rename();
+    a.order_count = static_cast<uint32_t>(random() % (Action::kMaxOrders + 1));
+    for (uint32_t k = 0; k < a.order_count; ++k) {
+      a.orders[k] = {.counter = static_cast<uint32_t>(random()) %
+                                (i % 2 == 0 ? 8 : kOrderCounters),
+                     .need = static_cast<uint32_t>(random()),
+                     .waits = random() % 2 == 0};
+    }
+    std::vector<std::byte> bytes;
+    EncodeAction(a, &bytes);
+    size_t size = 0;
+    ASSERT_TRUE(DecodeAction(bytes, &back, &size).ok());
+    ASSERT_EQ(back.order_count, a.order_count);
+    for (uint32_t k = 0; k < a.order_count; ++k) {
+      ASSERT_EQ(back.orders[k].counter, a.orders[k].counter);
+      ASSERT_EQ(back.orders[k].waits, a.orders[k].waits);
+      if (!a.orders[k].waits) continue;
+      ASSERT_EQ(back.orders[k].need, a.orders[k].need);
+    }
+  }
+}
+
+TEST(PlanFileTest, NothingIsLeftOfTheEntryBefore) {
+  TreeEntry full;
+  full.slot = 3;
+  full.name = "full";
+  full.mode = 0120777;
+  full.uid = 1;
+  full.gid = 2;
+  full.size = 3;
+  full.mtime_ns = 4;
+  full.rdev = 5;
+  full.file = 6;
+  full.target = "target";
+  full.other_parent = 7;
+  full.other_name = "other";
+  full.known = 8;
+  full.xattrs = "xattrs";
+  full.checksum = 9;
+  TreeEntry least;
+  least.name = "least";
+  auto writer = PlanWriter::CreateUnnamed("/tmp");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->AddInitial(full).ok());
+  ASSERT_TRUE(writer->AddInitial(least).ok());
+  auto plan = writer->Finish({});
+  ASSERT_TRUE(plan.ok());
+  auto chunk = PlanReader(plan->get(), ChunkKind::kInitial).Next();
+  ASSERT_TRUE(chunk.ok() && *chunk);
+  TreeEntry entry;
+  size_t size = 0;
+  ASSERT_TRUE(DecodeEntry(**chunk, false, &entry, &size).ok());
+  EXPECT_EQ(entry.slot, 3u);
+  EXPECT_EQ(entry.mtime_ns, 4);
+  EXPECT_EQ(entry.other_parent, 7u);
+  EXPECT_EQ(entry.other_name, "other");
+  EXPECT_EQ(entry.target, "target");
+  EXPECT_EQ(entry.xattrs, "xattrs");
+  EXPECT_EQ(entry.checksum, 9u);
+  EXPECT_EQ(entry.rdev + entry.file + entry.known, 5u + 6 + 8);
+  EXPECT_EQ(entry.uid + entry.gid + entry.size, 1u + 2 + 3);
+  ASSERT_TRUE(
+      DecodeEntry(ByteSpan(**chunk).subspan(size), false, &entry, &size).ok());
+  EXPECT_EQ(entry.name, "least");
+  EXPECT_EQ(entry.slot, kNoSlot);
+  EXPECT_EQ(entry.other_parent, kNoSlot);
+  EXPECT_EQ(entry.target + entry.xattrs + entry.other_name, "");
+  EXPECT_EQ(entry.mode + entry.uid + entry.gid + entry.known, 0u);
+  EXPECT_EQ(entry.checksum, 0u);
+  EXPECT_EQ(entry.size + entry.rdev + entry.file, 0u);
+  EXPECT_EQ(entry.mtime_ns, 0);
+}
+
 TEST(ActionTest, Malicious_NumbersBeyondTheirTablesAreRefused) {
   const auto taken = [](const std::function<void(Action&)>& change) {
     Action a = Rename();

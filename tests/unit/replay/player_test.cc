@@ -284,11 +284,16 @@ TEST_F(PlayerTest, BytesAreCountedWhereTheyWereMovedAndCompared) {
   compared.result = 10;
   compared.flags = kHasHash;
   compared.hash = Crc32c(AsBytes("0123456789"));
+  Action& copy = Through(Op::copy_file_range_, 0);
+  copy.handle_out = 0;
+  copy.offset_out = 10;
+  copy.length = 3;
+  copy.result = 3;
   ASSERT_TRUE(Play({}).ok());
-  EXPECT_EQ(outcome_.matched(), 4u);
-  EXPECT_EQ(outcome_.bytes_read, 14u);
+  EXPECT_EQ(outcome_.matched(), 5u);
+  EXPECT_EQ(outcome_.bytes_read, 17u);
   EXPECT_EQ(outcome_.bytes_compared, 10u);
-  EXPECT_EQ(outcome_.bytes_written, 10u);
+  EXPECT_EQ(outcome_.bytes_written, 13u);
   // More than is allowed ends it.
   max_bytes_ = 9;
   ASSERT_EQ(::unlink(folder_.Path("root/f").c_str()), 0);
