@@ -121,6 +121,8 @@ struct Handle {
   IoMode io_mode = IoMode::kCached;
   IoClaim io_claim;  // given back when it leaves the HandleTable
   LastCaller last_caller;
+  // The same, where a later daemon finds it.
+  void NoteCaller(const LastCaller::Seen& seen);
 
  private:
   friend class HandleTable;

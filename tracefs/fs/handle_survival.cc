@@ -72,6 +72,17 @@ OpenRecord* Handle::Record() const {
   return number == Area::kNone ? nullptr : &area->open(number);
 }
 
+void Handle::NoteCaller(const LastCaller::Seen& seen) {
+  last_caller.Set(seen);
+  OpenRecord* const record = Record();
+  if (record == nullptr) return;
+  // Never one of two that are mixed.
+  record->last_tid.store(0);
+  record->last_uid.store(seen.uid);
+  record->last_gid.store(seen.gid);
+  record->last_tid.store(seen.tid);
+}
+
 void HandleTable::KeepIn(Area& kept_in) {
   void* const memory =
       ::mmap(nullptr, Area::kMostOpens * kPlace, PROT_READ | PROT_WRITE,
@@ -96,6 +107,7 @@ void HandleTable::NoteOpen(const Handle& handle) {
                    handle.io_mode == IoMode::kPassthroughDirect;
   record->append_only = handle.append_only ? 1 : 0;
   record->is_dir = handle.inode.is_dir() ? 1 : 0;
+  record->last_tid.store(handle.last_caller.Get().tid);
   record->node.store(handle.inode.id(), std::memory_order_release);
 }
 
@@ -142,6 +154,12 @@ Status HandleTable::Restore(InodeTable& inodes, UserShares& shares,
     }
     handle->append_only = record.append_only != 0;
     handle->io_mode = static_cast<IoMode>(record.io_mode);
+    if (const uint32_t tid = record.last_tid.load(); tid != 0) {
+      handle->last_caller.Set({.tid = tid,
+                               .uid = record.last_uid.load(),
+                               .gid = record.last_gid.load(),
+                               .info = {}});
+    }
     // What the dead daemon had noted died with it.
     if ((record.flags & O_ACCMODE) != O_RDONLY) inode->SetUnknownWrites(true);
     if (record.is_dir == 0) {

@@ -219,7 +219,7 @@ void OpScope::RememberCaller(Handle& handle) {
       seen.info = *info;
     }
   }
-  handle.last_caller.Set(seen);
+  handle.NoteCaller(seen);
 }
 
 void OpScope::EndAndRemove(Handle& handle) {

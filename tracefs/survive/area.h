@@ -69,7 +69,11 @@ struct OpenRecord {
   uint8_t passes;  // the kernel does its I/O
   uint8_t append_only;
   uint8_t is_dir;
-  uint64_t unused[2];
+  // Who used it last: a close comes without a caller. 0: not known.
+  std::atomic<uint32_t> last_tid;
+  std::atomic<uint32_t> last_uid;
+  std::atomic<uint32_t> last_gid;
+  uint32_t unused;
 };
 static_assert(sizeof(OpenRecord) == 64);
 

@@ -183,9 +183,11 @@ def case_a_close_is_recorded_once(suite):
     for moment in moments:
         closed(moment, moment)
     mount.unmount()
-    found = collections.Counter(event["path"] for event in suite.read(
-        trace, only="op = release"))
-    expect_equal(found, {"/" + name: 1 for name in ("never", *moments)},
+    found = collections.Counter((event["path"], event["tid"], event["uid"])
+                                for event in suite.read(
+                                    trace, only="op = release"))
+    expect_equal(found, {("/" + name, os.getpid(), os.geteuid()): 1
+                         for name in ("never", *moments)},
                  "closes in the trace")
     return ", ".join(moments)
 
