@@ -164,8 +164,10 @@ class File final : public OutputDriver {
       return part.number == 0 ? folder_->base()
                               : folder_->Numbered(part.number);
     };
-    for (uint64_t p = std::min(state.oldest, part_); p < part_; ++p) {
-      if (part_ - p >= LastingParts::kMost) continue;
+    const uint64_t first_known =
+        part_ - std::min(part_, LastingParts::kMost - 1);
+    for (uint64_t p = std::max(std::min(state.oldest, part_), first_known);
+         p < part_; ++p) {
       older_.emplace_back(name_of(parts_.Get(p)), parts_.Get(p).id);
     }
     const LastingParts::Part now = parts_.Get(part_);

@@ -63,7 +63,7 @@ std::unique_ptr<Block> Block::Left(void* place, uint32_t owner,
   const uint64_t bytes = kept.bytes.load();
   const uint64_t written_as = kept.written_as.load();
   if (kept.owner != owner || bytes <= format::kBlockInfoBytes ||
-      kBehind + bytes > Area::kBlockBytes || kept.phase > 1 ||
+      bytes > Area::kBlockBytes - kBehind || kept.phase > 1 ||
       kept.op >= kOpCount || (written_as != 0 && written_as - 1 < sequence)) {
     return nullptr;
   }
