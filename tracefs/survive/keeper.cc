@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -118,6 +119,8 @@ class Passed {
 };
 std::array<volatile sig_atomic_t, Passed::kSignals.size()> Passed::got_{};
 
+bool EndsMount(int signal) { return signal == SIGTERM || signal == SIGINT; }
+
 void Block(int signal) {
   sigset_t set;
   ::sigemptyset(&set);
@@ -161,6 +164,8 @@ class Keeper {
  private:
   enum class Role { kKeeper, kDaemon };
 
+  // How many there were before the next daemon.
+  uint32_t DaemonsBefore() const;
   Role MakeDaemon(uint32_t number);
   void MakeSpare();
   // Ends what another program has left: its daemon and its spare.
@@ -194,6 +199,7 @@ class Keeper {
   std::array<char, 16> name_{};
   Crashes crashes_;
   uint32_t in_vain_ = 0;
+  bool had_daemon_ = false;
   pid_t spare_ = -1;
   // The daemon: of this process or, -1, of the keeper before it.
   pid_t child_ = -1;
@@ -212,8 +218,7 @@ Result<uint32_t> Keeper::Run() {
   // by itself that it is over.
   if (options_.inheritance != nullptr && ::getpid() == self) TakeOver();
   for (;;) {
-    const auto number =
-        static_cast<uint32_t>(header_.successions.load() + generation_);
+    const uint32_t number = DaemonsBefore();
     // One that was made by the keeper before goes on.
     if (header_.daemon.load() < 0) {
       if (MakeDaemon(number) == Role::kDaemon) return number;
@@ -223,10 +228,10 @@ Result<uint32_t> Keeper::Run() {
         EndWith(3);
       }
       // The one before was killed before it had done as it was told.
-      if (const int signal = header_.told_to_end.load(); signal != 0) {
-        ::kill(child_, signal);
-      }
+      const int signal = header_.told_to_end.load();
+      if (EndsMount(signal)) ::kill(child_, signal);
     }
+    had_daemon_ = true;
     ::prctl(PR_SET_NAME, "tracefs-keeper", 0, 0, 0);
     const End end = AwaitEnd();
     CloseIn(header_.daemon);
@@ -254,6 +259,13 @@ Result<uint32_t> Keeper::Run() {
       }
     }
   }
+}
+
+// Only the first one begins without one before, whatever the area says.
+uint32_t Keeper::DaemonsBefore() const {
+  const auto number =
+      static_cast<uint32_t>(header_.successions.load() + generation_);
+  return std::max(number, had_daemon_ ? 1U : 0U);
 }
 
 Keeper::Role Keeper::MakeDaemon(uint32_t number) {
@@ -320,7 +332,7 @@ UniqueFd Keeper::DaemonOf(pid_t keepers_spare) const {
 }
 
 void Keeper::PassOn(int signal) {
-  if (signal == SIGTERM || signal == SIGINT) header_.told_to_end.store(signal);
+  if (EndsMount(signal)) header_.told_to_end.store(signal);
   if (child_ > 0) {
     ::kill(child_, signal);
     return;

@@ -348,6 +348,34 @@ TEST_F(KeeperTest, Malicious_ADaemonCannotHaveSignalsSentToOthers) {
   EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it was killed";
 }
 
+TEST_F(KeeperTest, Malicious_ADaemonCannotHaveTheNextOneStopped) {
+  Keep([&](uint32_t number) {
+    Serve();
+    if (number != 0) {
+      std::this_thread::sleep_for(20 * kMoment);
+      End(7);
+    }
+    area_->header().told_to_end.store(SIGSTOP);
+    ::kill(::getpid(), SIGKILL);
+  });
+  Await([&] { return area_->header().ended == 1; });
+  if (HasFailure()) return;
+  EXPECT_EQ(WEXITSTATUS(Status()), 7);
+}
+
+TEST_F(KeeperTest, Malicious_NoDaemonIsTheFirstOneOnceMore) {
+  Keep([&](uint32_t number) {
+    if (told_->daemons == 2) {
+      told_->number.store(number);
+      End(0);
+    }
+    area_->header().successions.store(~0U);
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(Status(), 0);
+  EXPECT_NE(told_->number, 0U);
+}
+
 TEST_F(KeeperTest, ADaemonKnowsWhetherItHasAKeeper) {
   Keep([&](uint32_t) {
     Serve();
