@@ -32,6 +32,11 @@ constexpr char kOomScore[] = "/proc/self/oom_score_adj";
 constexpr int kMsBetweenLooks = 50;
 // One that serves nobody any more.
 constexpr int kMsForDaemonToEnd = 1000;
+// What has no room for another process now may have some soon.
+constexpr int kMostTriesForProcess = 600;
+// Before the next daemon, after one that could not go on; twice as long after
+// each other one.
+constexpr int kMsAfterOneInVain = 100;
 
 std::string oom_score_before;
 
@@ -53,6 +58,8 @@ pid_t CloneWithFiles(std::atomic<int32_t>* pidfd) {
       CLONE_FILES | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD | flags,
       nullptr, pidfd, number, number));
 }
+
+void SleepMs(int ms) { static_cast<void>(::poll(nullptr, 0, ms)); }
 
 void CloseIn(std::atomic<int32_t>& place) {
   const int fd = place.exchange(-1);
@@ -179,7 +186,8 @@ class Keeper {
   void AwaitEndOf(pid_t keeper);
   End AwaitEnd();
   End EndOfOther() const;
-  // Makes another if it has ended.
+  // Makes another if it has ended, or could not be made; whether there is one
+  // that is new.
   bool ReapSpare();
   // What the requests are that were being served when a daemon crashed.
   void CountCrash();
@@ -247,6 +255,8 @@ Result<uint32_t> Keeper::Run() {
     header_.successions.fetch_add(1);
     // Whoever kills it before it serves may do so for as long as he likes.
     in_vain_ = header_.served.load() != 0 ? 0 : in_vain_ + (end.by != SIGKILL);
+    // It may have had too little of something, for a while.
+    if (in_vain_ != 0 && end.exited) SleepMs(kMsAfterOneInVain << in_vain_);
     if (end.by != SIGKILL) {
       header_.crashes.fetch_add(1);
       CountCrash();
@@ -272,7 +282,11 @@ Keeper::Role Keeper::MakeDaemon(uint32_t number) {
   header_.served.store(0);
   header_.faulted.store(0);
   header_.gave_up.store(0);
-  child_ = CloneWithFiles(&header_.daemon);
+  for (int tries = 0; (child_ = CloneWithFiles(&header_.daemon)) < 0 &&
+                      tries < kMostTriesForProcess;
+       ++tries) {
+    SleepMs(kMsBetweenLooks);
+  }
   if (child_ != 0) return Role::kKeeper;
   ::prctl(PR_SET_NAME, name_.data(), 0, 0, 0);
   passed_.Restore();
@@ -397,12 +411,11 @@ void Keeper::AwaitEndOf(pid_t keeper) {
 }
 
 bool Keeper::ReapSpare() {
-  if (spare_ <= 0 || ::waitpid(spare_, nullptr, WNOHANG) != spare_) {
+  if (spare_ > 0 && ::waitpid(spare_, nullptr, WNOHANG) != spare_) {
     return false;
   }
-  spare_ = -1;
   MakeSpare();
-  return true;
+  return spare_ > 0;
 }
 
 End Keeper::AwaitEnd() {
@@ -429,7 +442,7 @@ End Keeper::AwaitEnd() {
                                     pollfd{hand_over_.wakes(), POLLIN, 0},
                                     pollfd{hand_over_.trial(), POLLIN, 0}};
     // Of a child SIGCHLD tells, whatever becomes of the descriptor.
-    const bool waits = child_ > 0 && hand_over_.trial() < 0;
+    const bool waits = child_ > 0 && spare_ > 0 && hand_over_.trial() < 0;
     passed_.Await(others, waits ? -1 : kMsBetweenLooks,
                   [this](int signal) { PassOn(signal); });
     if ((others[1].revents & POLLNVAL) != 0) hand_over_.HearNothing();

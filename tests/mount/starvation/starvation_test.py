@@ -27,6 +27,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
+from deaths import (daemons_dying, kill_daemon,  # noqa: E402
+                    successions_of)
+from processes import helpers_of  # noqa: E402
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Skip,  # noqa: E402
                              Suite, expect, expect_equal, mount_points,
                              wait_until)
@@ -79,6 +82,10 @@ class Group:
     def processes(self):
         return [int(pid) for pid in
                 self.get("cgroup.procs", "cgroup.procs").split()]
+
+    def tasks(self):
+        """Its threads."""
+        return self.get("tasks", "cgroup.threads").split()
 
     def take(self, pid):
         self.set("cgroup.procs", "cgroup.procs", pid)
@@ -302,6 +309,77 @@ def without_threads(suite, visibility, transport):
     return f"{sum(made.values())} files; {refused.stderr.strip()}"
 
 
+def without_processes(suite):
+    """Daemon and spare are killed when no process can be made. Another of each
+    follows when one can; users wait."""
+    with group("pids", suite) as pids:
+        with suite.mounted(visibility="auto", transport="dev",
+                           wrapper=pids.wrapper(),
+                           options=["--survive", "yes"]) as (_, point, mount):
+            users = Users(point).work_for(0.3)
+            pids.set("pids.max", "pids.max", 1)
+            spare, = helpers_of(mount.pid, "tracefs-spare")
+            os.kill(spare, signal.SIGKILL)
+            expect(kill_daemon(mount), "there is no daemon")
+            time.sleep(suite.options.seconds)
+            expect_equal((successions_of(mount), mount.process.poll()),
+                         (0, None), "without a process")
+            pids.set("pids.max", "pids.max", "max")
+            wait_until(lambda: successions_of(mount) == 1, "another daemon")
+            wait_until(lambda: helpers_of(mount.pid, "tracefs-spare"),
+                       "another spare")
+            made = users.work_for(0.5).end()
+        expect_all_recorded(mount.events, made)
+    return f"{sum(made.values())} files"
+
+
+def short_and_killed(suite, what):
+    """Little of everything, and the daemon is killed again and again: users
+    notice nothing, and what is not in the trace is told as lost."""
+    with group("memory", suite) as memory, group("pids", suite) as pids, \
+            suite.tmpfs("little", size="512k") as little:
+        wrapper = []
+        if what in ("descriptors", "all"):
+            wrapper += ["prlimit", "--nofile=256"]
+        if what in ("memory", "all"):
+            memory.set("memory.limit_in_bytes", "memory.max", 128 * MIB)
+            wrapper += memory.wrapper()
+        if what in ("threads", "all"):
+            wrapper += pids.wrapper()
+        suite.remove("dying")
+        source = suite.folder("dying", "source", mode=0o777)
+        point = suite.folder("dying", "mnt")
+        trace = (f"{little}/trace" if what in ("disk", "all")
+                 else suite.path("dying", "trace"))
+        mount = suite.mount(source, point, trace, visibility="auto",
+                            transport="dev", wrapper=wrapper,
+                            options=["--survive", "yes"])
+        if what in ("threads", "all"):
+            os.listdir(point)
+            pids.set("pids.max", "pids.max", len(pids.tasks()))
+        users = Users(point)
+        with daemons_dying(mount, 5) as deaths:
+            made = users.work_for(2 * suite.options.seconds).end()
+        pids.set("pids.max", "pids.max", "max")
+        subprocess.run(["umount", point], check=False, capture_output=True)
+        mount.wait(3 if what in ("disk", "all") else 0)
+        dump = suite.dump(trace)
+    recorded = collections.Counter(
+        e["path"].lstrip("/") for e in dump.events
+        if e.get("op") == "create" and not e.get("errno"))
+    done = {f"{user}/{i}" for user, count in made.items()
+            for i in range(count)}
+    expect_equal(set(recorded) - done, set(), "recorded, and not done")
+    expect_equal([name for name, n in recorded.items() if n > 1], [],
+                 "recorded twice")
+    lost = re.search(r"ended with (\d+) lost", mount.messages())
+    expect(int(lost[1] if lost else 0) >= len(done) - len(recorded),
+           f"{len(done) - len(recorded)} files are not in the trace, and not "
+           f"told of:\n{mount.messages()[-2000:]}")
+    return (f"{deaths[0]} deaths, {len(done)} files, {len(recorded)} of them "
+            "in the trace")
+
+
 def started_with(suite, pids, most, transport, words):
     """A mount that may have so many tasks. It ends, and nothing is mounted; or
     it says that it is there, and serves: which of both."""
@@ -494,6 +572,10 @@ def main():
     for words in ((), ("--survive", "yes")):
         suite.run(" ".join(("too few threads to begin with", *words)),
                   too_few_threads, suite, "dev", words)
+    suite.run("no process where a daemon is to follow", without_processes,
+              suite)
+    for what in ("descriptors", "memory", "threads", "disk", "all"):
+        suite.run(f"short of {what}, and killed", short_and_killed, suite, what)
     suite.run("no folder can be watched", without_watches, suite)
     suite.finish()
 
