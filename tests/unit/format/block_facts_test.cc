@@ -188,6 +188,104 @@ TEST(BlockFactsTest, AProcessAfterItsUseIsNobody) {
   EXPECT_THAT(known, ElementsAre(false, true));
 }
 
+TEST(BlockFactsTest, CallersHaveTheNumbersOfTheirOperation) {
+  // Whether its process is defined or only named.
+  for (const bool defined : {false, true}) {
+    TraceBuilder trace;
+    CallerInfo caller;
+    caller.serial = 1;
+    const uint32_t process = trace.DefineProcess(caller);
+    trace.AddRaw(0x10b, [&](MessageWriter& out) {
+      uint32_t number = 10;
+      for (const Field f : {Field::kTid, Field::kPid, Field::kPpid, Field::kSid,
+                            Field::kPgid}) {
+        out.Put<uint32_t>(Info(f).arg_id, number++);
+      }
+      if (defined) {
+        out.Put<uint32_t>(ArgId::kProcessId, process);
+      } else {
+        out.PutText(Info(Field::kComm).arg_id, "sh \"");
+      }
+    });
+    int seen = 0;
+    ReadAll(trace, [&](Record& record) {
+      ++seen;
+      EXPECT_EQ(record.msg_id, 0x10bu);
+      ASSERT_NE(record.event.caller, nullptr);
+      const CallerInfo& found = *record.event.caller;
+      EXPECT_EQ(found.tid, 10u);
+      EXPECT_EQ(found.pid, 11u);
+      EXPECT_EQ(found.ppid, 12u);
+      EXPECT_EQ(found.sid, 13u);
+      EXPECT_EQ(found.pgid, 14u);
+      EXPECT_EQ(found.comm(), defined ? "" : "sh \"");
+    });
+    EXPECT_EQ(seen, 1);
+  }
+  // Of nobody nothing is known, whoever came before.
+  TraceBuilder trace;
+  trace.AddRaw(0x10b, [&](MessageWriter& out) {
+    out.Put<uint32_t>(Info(Field::kPid).arg_id, 5);
+  });
+  ReadAll(trace, [](Record& record) {
+    EXPECT_EQ(record.event.caller, nullptr);
+    EXPECT_EQ(record.event.Get(Field::kPid), 5u);
+  });
+}
+
+TEST(BlockFactsTest, LossesHaveTheirTimes) {
+  for (const bool timed : {false, true}) {
+    std::vector<Report> reports;
+    TraceBuilder trace;
+    LossRecord loss;
+    loss.count = 3;
+    loss.reason = "queue_full";
+    if (timed) {
+      loss.first_ns = TraceBuilder::kMonotonicNs + 5;
+      loss.last_ns = TraceBuilder::kMonotonicNs + 9;
+    }
+    trace.AddLoss(loss);
+    trace.EndBlock();
+    trace.Finish();
+    TraceReaderOptions options;
+    options.report = [&](const Report& report) { reports.push_back(report); };
+    TraceReader reader(std::make_unique<MemorySource>(AsBytes(trace.bytes())),
+                       std::move(options));
+    std::unique_ptr<BlockDecoder> block;
+    while (*reader.NextBlock(&block) == ReadStep::kItem) {
+    }
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].count, 3u);
+    EXPECT_EQ(reports[0].begin_ns, timed ? TraceBuilder::kRealNs + 5 : 0);
+    EXPECT_EQ(reports[0].end_ns, timed ? TraceBuilder::kRealNs + 9 : 0);
+  }
+}
+
+TEST(BlockFactsTest, NothingIsLeftOfTheStateBefore) {
+  std::vector<std::byte> memory(4096);
+  StateRecord state;
+  for (const bool full : {true, false}) {
+    MessageWriter out(memory);
+    FileState file;
+    file.incomplete = full;
+    if (full) {
+      file.xattrs = {{"user.a", "1"}};
+      file.data = {{.offset = 1, .length = 2}};
+    }
+    ASSERT_TRUE(WriteState(out, file, 1, /*late=*/full, /*at_end=*/full, ""));
+    MessageCursor messages(out.bytes());
+    Message message;
+    ASSERT_TRUE(messages.Next(&message));
+    ASSERT_TRUE(ReadState(message.arguments, BuiltInWidths(), &state));
+    EXPECT_EQ(state.late, full);
+    EXPECT_EQ(state.at_end, full);
+    EXPECT_EQ(state.incomplete, full);
+    EXPECT_EQ(state.has_ranges, full);
+    EXPECT_EQ(state.xattrs.empty(), !full);
+    EXPECT_EQ(state.ranges.empty(), !full);
+  }
+}
+
 // Each number of an alarm, one by one, as a stranger would read it.
 TEST(AlarmTest, NumbersHaveTheWidthsOfTheirFields) {
   for (const FieldInfo& field : Fields()) {

@@ -76,7 +76,15 @@ TEST(IndexPieceTest, Malicious_MessagesThatEndWithinAnArgumentAreCounted) {
       [](MessageWriter& out) {
         return WriteState(out, {}, 1, false, true, "/path");
       },
-      [](MessageWriter& out) { return WriteAlarm(out, {}, {}); }};
+      [](MessageWriter& out) { return WriteAlarm(out, {}, {}); },
+      [](MessageWriter& out) {
+        ProcessRecord record;
+        record.kind = ProcessRecord::Kind::kExit;
+        record.time_ns = 1;
+        record.process.pid = 5;
+        record.exit_code = 3;
+        return WriteProcessRecord(out, record);
+      }};
   for (const size_t cut : {0, 1}) {
     TraceBuilder trace;
     for (const auto& write : kinds) {
@@ -97,11 +105,14 @@ TEST(IndexPieceTest, Malicious_MessagesThatEndWithinAnArgumentAreCounted) {
     context.aggregate = [&](const AggregateRecord&) { ++told; };
     context.state = [&](const StateRecord&) { ++told; };
     context.alarm = [&](const AlarmRecord&) { ++told; };
+    context.process = [&](const ProcessRecord&) { ++told; };
     std::unique_ptr<BlockDecoder> block;
+    Record record;
     while (*reader.NextBlock(&block) == ReadStep::kItem) {
+      while (!block->at_end()) static_cast<void>(block->Next(&record));
     }
-    EXPECT_EQ(reader.stats().malformed_messages, 4 * cut) << told;
-    EXPECT_GE(told, cut == 0 ? 4 : 0);
+    EXPECT_EQ(reader.stats().malformed_messages, kinds.size() * cut) << told;
+    EXPECT_GE(told, cut == 0 ? 5 : 0);
   }
 }
 
