@@ -81,9 +81,9 @@ class Summary {
     };
     const bool exact = tables["files"]["exact"].get<bool>();
     text += (exact ? ", under " : ", under more than ") +
-            CountText(names("files"), "name", "names") +
-            ", by " + CountText(names("commands"), "command", "commands") +
-            " of " + CountText(names("users"), "user", "users") + ".";
+            CountText(names("files"), "name", "names") + ", by " +
+            CountText(names("commands"), "command", "commands") + " of " +
+            CountText(names("users"), "user", "users") + ".";
     Say("info", std::move(text));
   }
 
