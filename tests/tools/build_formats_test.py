@@ -314,7 +314,7 @@ class Test:
 
     def test_names_cannot_forge_lines_of_the_tree(self):
         lines = self.export("hostile", "--format", "tree").decode().splitlines()
-        assert len(lines) == 1 + 1 + 24, lines
+        assert len(lines) == 1 + 1 + 26, lines
         assert "\x1b" not in "".join(lines)
 
     # --- Memory

@@ -442,7 +442,8 @@ def check_files_made_without_a_name(w):
     trace = w.trace(s)
     same(sorted((r["path"], r["use"], r["written"])
                 for r in w.tables("uses", trace)[0]),
-         [("", "write only", 5), ("", "write only", 5),
+         [("(never named, made in /d, inode 11)", "write only", 5),
+          ("(never named, made in /d, inode 12)", "write only", 5),
           ("/d/f", "both", 5), ("/d/next", "write only", 10)])
     same(w.tables("double-writes", trace)[0], [])
     same([(r["dir"], r["cname"], r["created"], r["gone"], r["unread"])
