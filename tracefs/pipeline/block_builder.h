@@ -72,7 +72,8 @@ struct Block {
   bool has_times() const { return events + processes != 0; }
   void Reset();
   // Its operations, left by a dead daemon, in memory of its own; null if there
-  // are none, or they were written as a block before number `sequence`.
+  // are none, or they were written as a block before number `sequence`. To be
+  // called for all places before any of what they hold is written.
   static std::unique_ptr<Block> Left(void* place, uint32_t owner,
                                      uint64_t sequence);
 

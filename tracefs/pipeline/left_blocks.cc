@@ -58,8 +58,8 @@ void BlockBuilder::Keep(const Event& event) {
 
 std::unique_ptr<Block> Block::Left(void* place, uint32_t owner,
                                    uint64_t sequence) {
-  const auto& left = *static_cast<const Block*>(place);
-  const Kept& kept = left.kept;
+  auto& left = *static_cast<Block*>(place);
+  Kept& kept = left.kept;
   const uint64_t bytes = kept.bytes.load();
   const uint64_t written_as = kept.written_as.load();
   if (kept.owner != owner || bytes <= format::kBlockInfoBytes ||
@@ -67,6 +67,9 @@ std::unique_ptr<Block> Block::Left(void* place, uint32_t owner,
       kept.op >= kOpCount || (written_as != 0 && written_as - 1 < sequence)) {
     return nullptr;
   }
+  // It was not written: another one may get that number before this one is
+  // written, and its writer die in between.
+  kept.written_as.store(0);
   // Room for what a tracer adds when it writes it.
   constexpr size_t kMore = 4096;
   auto block = std::make_unique<Block>(bytes + kMore);

@@ -66,6 +66,15 @@ TEST_F(LeftBlocksTest, OneThatWasWrittenCountsIfItsNumberIsTheNext) {
             nullptr);
 }
 
+// Its writer died; whoever came next wrote another one under that number, and
+// died as well.
+TEST_F(LeftBlocksTest,
+       OneThatWasNotWrittenIsTakenAgainWhenItsNumberIsAnothers) {
+  ASSERT_NE(LeftAfter([](Block::Kept& k) { k.written_as.store(kNext + 1); }),
+            nullptr);
+  EXPECT_NE(Block::Left(block_.get(), kOwner, kNext + 1), nullptr);
+}
+
 TEST_F(LeftBlocksTest, Malicious_WhatCannotBeIsLeftOut) {
   const std::pair<const char*, std::function<void(Block::Kept&)>> plants[] = {
       {"another's", [](Block::Kept& k) { k.owner = kOwner + 1; }},
