@@ -57,6 +57,7 @@ class Place:
         does."""
         pid = self.daemon()
         expect(helpers_of(pid, "tracefs-watch"), "no watchdog")
+        os.kill(pid, signal.SIGSTOP)  # or it makes another one meanwhile
         kill_helpers_of(pid)
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "its end")

@@ -173,7 +173,7 @@ def umount_then_wait(suite):
         with Background(suite, place,
                         ("", "STR_ALL", SLOW_CHAIN.format(key=key)
                          + f'file = "{trace}" rotate_size = 64K')) as mount:
-            make_work(place.point, 800)
+            make_work(place.point, 1600)
             subprocess.run(["umount", mount.point], check=True)
             run = suite.tool("tracefs-dump", "--wait", "--stats", "--key", key,
                              os.path.dirname(trace))
