@@ -384,6 +384,7 @@ class Waiting:
                                    for _ in range(4)), "many that wait")
             client.kill(signal.SIGKILL)
             client.outcome(30)
+            wait_until(lambda: self.asides(mount) == 0, "none that waits")
         asked = [e for e in mount.events if e["uid"] == USER
                  and e["op"] == "lookup"]
         expect(sum(e.get("errno") == "EINTR" for e in asked) > 50,
