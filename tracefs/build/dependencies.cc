@@ -444,8 +444,8 @@ void DependencyFinder::ForEachTaker(PathId path, const BuildGraph::PathUse& use,
   for (const ExecutionId id : graph_.From(use.execution)) {
     if (counts && makes_[id] != 0 && !GroupOf(id).tree) take(id);
   }
-  // Who counts as a group takes nothing by himself but through it. What a group
-  // itself wrote and reads again is no input of it.
+  // A program that counts as part of a group takes nothing but through it. What
+  // a group itself wrote and reads again is no input of it.
   for (ExecutionId at = use.execution; at != kNobody;) {
     for (const ExecutionId root : graph_.From(at)) {
       const auto members = members_left->find(root);

@@ -174,8 +174,8 @@ Status HandleTable::Restore(InodeTable& inodes, UserShares& shares,
   return Status::Ok();
 }
 
-// Of one that was left `made_by` has kSentAgain, so that the next daemon, too,
-// knows that the look-up is none of its request.
+// `made_by` of a handle that was left has kSentAgain, so that the next daemon
+// knows as well that its look-up does not belong to the request.
 void HandleTable::CloseOf(
     const std::function<bool(uint64_t unique)>& unanswered,
     InodeTable& inodes) {

@@ -56,7 +56,7 @@ class FileIdentities {
   // Its name, of several the one it was last found by, or the one before; ""
   // where neither is one any more.
   std::string PathOf(Number number) const;
-  // Of files with other names than these, by one of them: visit(number, path).
+  // Calls visit(number, path) for files that have only names other than these.
   template <typename Visit>
   void ForEachOtherName(Visit&& visit) const {
     names_.ForEach([&](PathTree::Node node) {

@@ -20,7 +20,7 @@ bool MakesNonDirectory(Op op) {
          op == Op::symlink_;
 }
 
-// Who only looks at files is not told of.
+// Operations that only look at files do not.
 bool Matters(Op op) {
   return tally::Transfers(op) || MakesNonDirectory(op) || op == Op::unlink_ ||
          op == Op::rename_ || op == Op::link_ || op == Op::open_ ||
@@ -146,8 +146,7 @@ void FileLives::TakeRelease(const Record& record, Number number,
 void FileLives::TakeRename(const Record& record, const Touched& touched,
                            format::RecordPaths& paths) {
   const Event& event = record.event;
-  const bool exchange = (event.GetOr0(Field::kFlags) & RENAME_EXCHANGE) != 0;
-  if (exchange) return;
+  if ((event.GetOr0(Field::kFlags) & RENAME_EXCHANGE) != 0) return;
   const bool file =
       event.Has(Field::kMode) && !S_ISDIR(event.Get(Field::kMode));
   FileLife* const life = file ? FindOrMake(event, touched.file, paths.second())

@@ -122,7 +122,7 @@ class FileLives {
   void TakeLink(const Event& event, Number number, format::RecordPaths& paths);
   void TakeRelease(const format::Record& record, Number number,
                    std::string_view path);
-  // Of one whose last name is gone, which was this one.
+  // Ends a life if the last name of the file, `path`, is gone.
   void Remove(const format::Record& record, Number number,
               std::string_view path, FileLife::End end,
               Number by = FileIdentities::kNone);

@@ -256,8 +256,8 @@ while not os.path.exists("enough"):
 
 
 def stubborn(suite, transport):
-    """Who goes on after a hold ended in a failure is held again: nobody has let
-    him go."""
+    """A process that goes on after a hold ended in a failure is held again:
+    nobody has let it go."""
     at = Held(suite, "hold for 60s", transport)
     writer = at.start(STUBBORN)
     first = at.wait_for(writer)

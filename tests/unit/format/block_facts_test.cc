@@ -222,7 +222,7 @@ TEST(BlockFactsTest, CallersHaveTheNumbersOfTheirOperation) {
     });
     EXPECT_EQ(seen, 1);
   }
-  // Of nobody nothing is known, whoever came before.
+  // Without a caller nothing is left of the one before.
   TraceBuilder trace;
   trace.AddRaw(0x10b, [&](MessageWriter& out) {
     out.Put<uint32_t>(Info(Field::kPid).arg_id, 5);

@@ -135,7 +135,7 @@ TEST_F(FileChainTest, LaterPartsAreFoundWhereOneHasEnded) {
   // It is part of the whole by now.
   ASSERT_TRUE(chain.Seek(11).ok());
   EXPECT_EQ(Rest(chain, 100), "bc");
-  // Of a part that has not ended, more may come as long as somebody writes it.
+  // A part that has not ended may grow as long as somebody writes it.
   asked.clear();
   chain.Marked(FrameKind::kPart, serial, {.part = 5});
   EXPECT_EQ(Rest(chain, 100), "");

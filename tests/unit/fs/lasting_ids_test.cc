@@ -117,7 +117,7 @@ TEST_F(LastingIdsTest, WhatLiesBesideTheSourceIsNotInside) {
   for (const char* const path : {"beside/f", "beside/a", "beside", ""}) {
     EXPECT_FALSE(IsInside(path, &where)) << path;
   }
-  // Of two names one is gone; and one that ends as the kernel tells of that.
+  // A file with two names: one ends as if it were gone, and then one is.
   std::filesystem::create_hard_link(top_ + "/source/top",
                                     top_ + "/source/top (deleted)");
   const UniqueFd top = Open(top_ + "/source/top");

@@ -142,7 +142,7 @@ class Tree {
                        .parent = links ? 0 : folder(name),
                        .new_parent = second.empty() ? 0 : folder(second)});
   }
-  // Of an open file, which is told under one of its names where it has one.
+  // An operation on an open file, told under one of its names if it has any.
   void AddOpen(Event event, const File& file) {
     event.Set(Field::kFh, file.handles.back());
     trace_.Add(event,

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Who is above a process, as far as it is known.
+// The ancestors of a process: known, or not.
 class Above final : public EventResolver {
  public:
   explicit Above(bool known) : known_(known) {}

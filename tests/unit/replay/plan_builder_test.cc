@@ -236,7 +236,7 @@ TEST(PlanOrderTest, WhoFoundItThereCameAfterTheMaking) {
   ASSERT_EQ(planned.whole.size(), 2u);
   EXPECT_EQ(planned.whole[0].error, 0u);
   EXPECT_EQ(planned.whole[1].error, uint32_t{EEXIST});
-  // Who failed in another way may have come before.
+  // A create that failed in another way may have come first.
   const Planned other =
       Plan({{Failed(Create("f", 0, 0, 20), EACCES)}, {Create("f", 5, 5, 2)}});
   ASSERT_EQ(other.whole.size(), 2u);

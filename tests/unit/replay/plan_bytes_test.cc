@@ -155,7 +155,7 @@ TEST(PlanStateTest, WhatAFileWasInTheEndCountsMore) {
   EXPECT_EQ(Planned::Named(planned.final, "l").target, "to");
   EXPECT_TRUE(Planned::Named(planned.final, "l").Knows(TreeEntry::kTarget));
   EXPECT_TRUE(Planned::Named(planned.final, "d").Knows(TreeEntry::kRecorded));
-  // Of several names, what it holds is known, and no more.
+  // If it has other names, only its contents are known.
   const TreeEntry& g = Planned::Named(planned.final, "g");
   EXPECT_FALSE(g.Knows(TreeEntry::kRecorded));
   EXPECT_EQ(g.checksum, 0x77u);
@@ -288,7 +288,7 @@ TEST(PlanMarkTest, WhatStaysOfARemovedFileIsSaid) {
   link.new_name = "other";
   const Event unlink = Named(Op::unlink_, "f", 5, 10);
   const Event over = Moved("g", "f", 6, 10);
-  // Of a file that was made meanwhile all is known.
+  // All is known of a file that was made meanwhile.
   for (const Event& end : {unlink, over}) {
     const Planned planned = Plan(
         {{Create("f", 5, 0)}, {Create("g", 6, 2)}, {link}, {end, true, true}});
@@ -297,7 +297,7 @@ TEST(PlanMarkTest, WhatStaysOfARemovedFileIsSaid) {
     EXPECT_FALSE(a.Has(kUnknownAcl));
     EXPECT_FALSE(a.Has(kUnknownNames));
     EXPECT_FALSE(a.Has(kUnknownBytes));
-    // Of one that was there, what it held and whether it had an ACL is not.
+    // The contents and the ACL of one that was there before are not known.
     const Planned there = Plan({{Looked("f", 5, 0, kFile, 3, 2)},
                                 {Create("g", 6, 2)},
                                 {end, true, true}});

@@ -174,7 +174,7 @@ TEST(PlanNumbersTest, OfWhatGoesThroughAnOpenFile) {
   const Planned other = Plan({{Create("f", 5, 0)}, {write}});
   EXPECT_FALSE(other.Of(Op::write_).Has(kHasData));
   EXPECT_EQ(other.Of(Op::write_).hash, 1u);
-  // Of what was written in part, the bytes are those that were.
+  // A write that was cut short has the bytes that were written.
   write.present &= ~Bit(Field::kDataChecksum);
   write.SetResult(3, 0);
   const Planned part = Plan({{Create("f", 5, 0)}, {write}});

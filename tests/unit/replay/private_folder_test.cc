@@ -113,7 +113,7 @@ TEST_F(PrivateFolderTest, EmptyIsButForWhatMkfsLeaves) {
 }
 
 TEST_F(PrivateFolderTest, Malicious_WhoElseMayChangeItIsSaid) {
-  // Of the folders above, none shuts others out.
+  // None of the folders above shuts others out.
   ASSERT_EQ(::chmod(folder_.Path("").c_str(), 0755), 0);
   fs::create_directories(top_ + "/a/b\n");
   fs::permissions(top_, fs::perms(0755));
@@ -130,7 +130,7 @@ TEST_F(PrivateFolderTest, Malicious_WhoElseMayChangeItIsSaid) {
   fs::permissions(top_, fs::perms(0775));
   EXPECT_THAT(CheckNobodyElse(fd_.get(), false).message(),
               StartsWith("others can change . in it"));
-  // Who cannot get in does not matter: here, or in a folder above.
+  // It does not matter which folder shuts others out, this one or one above.
   for (const std::string& shut : {top_, folder_.Path("")}) {
     fs::permissions(shut, fs::perms(0700));
     EXPECT_TRUE(CheckNobodyElse(fd_.get(), false).ok());

@@ -481,7 +481,7 @@ TEST_F(TargetTreeTest, BytesThatAreNotRecordedAreMadeUp) {
     std::memcpy(&word, pattern.data() + i, std::min<size_t>(8, 21 - i));
     EXPECT_EQ(word, 1000 + i);
   }
-  // Of one checksum they are the same wherever they are, and half are zeros.
+  // One checksum gives the same bytes everywhere; half of them are zeros.
   for (const DataMode mode : {DataMode::kSynth, DataMode::kRecorded}) {
     const std::string one = write(mode, 0, 100, 7);
     EXPECT_EQ(one, write(mode, 4096, 100, 7));
@@ -658,7 +658,7 @@ TEST_F(TargetTreeTest, ExtendedAttributesAreThoseOfTheKernel) {
   a.arg_flags = XATTR_REPLACE;
   a.text = "user.b";
   EXPECT_EQ(Do(a).error, ENODATA);
-  // Of a value that is not known only the length is right.
+  // A value that is not known has the right length, and no more.
   a.arg_flags = 0;
   a.flags = 0;
   a.length = 9;

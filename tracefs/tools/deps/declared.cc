@@ -238,7 +238,7 @@ class Comparer {
   void Compare(const std::string& output,
                const std::set<std::string>& declared) {
     const PathId path = graph_.paths().Find(output);
-    // Of each job as far as it had come when it last wrote it.
+    // Each job, up to the program that was the last of it to write the file.
     std::map<ProcessId, ExecutionId> jobs;
     for (const ExecutionId writer : graph_.WritersOf(path)) {
       const ExecutionId job = finder_.JobOf(writer);

@@ -93,7 +93,7 @@ TEST(CheckTest, WhatAnOperationAsksFor) {
       {"sets = sise",
        "f:1:8: unknown attribute 'sise' (known: mode uid gid size atime mtime "
        "atime_now mtime_now); did you mean 'size'?"},
-      // Of how the kernel asks, not of what it asks for.
+      // Bits that say how the kernel asks, not what for.
       {"sets = fh",
        "f:1:8: unknown attribute 'fh' (known: mode uid gid size atime mtime "
        "atime_now mtime_now)"},
