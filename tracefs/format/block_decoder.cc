@@ -77,15 +77,7 @@ bool IsTimed(uint16_t msg_id) {
 
 void CountLoss(const LossRecord& loss, ReadStats* stats) {
   stats->lost_events += loss.count;
-  auto found = stats->losses.find(loss.reason);
-  if (found == stats->losses.end()) {
-    const bool full = stats->losses.size() >= ReadStats::kMaxReasons;
-    found = stats->losses
-                .try_emplace(full ? "other"
-                                  : std::string(loss.reason.substr(0, 64)))
-                .first;
-  }
-  found->second += loss.count;
+  ReadStats::CountOf(loss.reason, &stats->losses) += loss.count;
   for (const OpTotal& total : loss.op_totals) {
     if (stats->lost_messages.size() >= ReadStats::kMaxReasons &&
         !stats->lost_messages.contains(total.msg_id)) {

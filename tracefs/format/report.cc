@@ -113,6 +113,15 @@ bool ReadStats::Bad() const {
          (ended && !final_record && goes_on == 0 && !snapshot);
 }
 
+uint64_t& ReadStats::CountOf(std::string_view reason, Losses* losses) {
+  constexpr size_t kMostBytes = 64;
+  reason = reason.substr(0, kMostBytes);
+  const auto found = losses->find(reason);
+  if (found != losses->end()) return found->second;
+  const bool full = losses->size() >= kMaxReasons;
+  return (*losses)[full ? "other" : std::string(reason)];
+}
+
 void ReadStats::AddBlocks(const ReadStats& other) {
   for (uint64_t ReadStats::*n :
        {&ReadStats::blocks, &ReadStats::events, &ReadStats::undecodable_blocks,
@@ -125,8 +134,7 @@ void ReadStats::AddBlocks(const ReadStats& other) {
   }
   opaque |= other.opaque;
   for (const auto& [reason, count] : other.losses) {
-    const bool full = losses.size() >= kMaxReasons && !losses.contains(reason);
-    losses[full ? "other" : reason] += count;
+    CountOf(reason, &losses) += count;
   }
   for (const auto& [id, count] : other.lost_messages) {
     if (lost_messages.size() >= kMaxReasons && !lost_messages.contains(id)) {

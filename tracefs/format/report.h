@@ -62,6 +62,9 @@ using ReportSink = std::function<void(const Report&)>;
 // and reasons beyond kMaxReasons are counted together.
 struct ReadStats {
   static constexpr size_t kMaxReasons = 64;
+  using Losses = std::map<std::string, uint64_t, std::less<>>;  // by reason
+  // The count of that reason, or of all those that there is no room for.
+  static uint64_t& CountOf(std::string_view reason, Losses* losses);
 
   uint64_t bytes = 0;   // of the input, so far
   uint64_t blocks = 0;  // accepted
@@ -96,7 +99,7 @@ struct ReadStats {
   bool preamble_damaged = false;
   bool no_header = false;
   bool ended = false;  // the end of the input was reached
-  std::map<std::string, uint64_t, std::less<>> losses;  // by reason
+  Losses losses;
   // What the tracer still counted of those, by message id.
   std::map<uint16_t, uint64_t> lost_messages;
   std::map<uint16_t, uint64_t> unknown_messages;

@@ -9,12 +9,7 @@
 namespace tracefs {
 
 using format::MessageId;
-
-uint64_t& OwnAccount::Of(std::string_view reason, Counts* counts) {
-  const bool full = counts->size() >= format::ReadStats::kMaxReasons &&
-                    !counts->contains(reason);
-  return (*counts)[std::string(full ? "other" : reason)];
-}
+using format::ReadStats;
 
 bool OwnAccount::Add(ByteSpan block) {
   format::MessageCursor messages(block);
@@ -24,13 +19,13 @@ bool OwnAccount::Add(ByteSpan block) {
     if (message.msg_id == static_cast<uint16_t>(MessageId::kLoss)) {
       format::LossRecord loss;
       format::ReadLoss(message.arguments, &loss);
-      Of(loss.reason, &told_) += loss.count;
+      ReadStats::CountOf(loss.reason, &told_) += loss.count;
     } else if (message.msg_id == static_cast<uint16_t>(MessageId::kFinal)) {
       final = true;
       format::FinalRecord record;
       format::ReadFinal(message.arguments, &record);
       for (const format::FinalRecord::LossTotal& total : record.loss_totals) {
-        uint64_t& count = Of(total.reason, &in_all_);
+        uint64_t& count = ReadStats::CountOf(total.reason, &in_all_);
         count = std::max(count, total.count);
       }
     }
@@ -39,7 +34,7 @@ bool OwnAccount::Add(ByteSpan block) {
 }
 
 void OwnAccount::AddTo(std::vector<JudgedRange>* findings) const {
-  Counts lost = told_;
+  ReadStats::Losses lost = told_;
   for (const auto& [reason, count] : in_all_) {
     uint64_t& known = lost[reason];
     known = std::max(known, count);

@@ -3,13 +3,10 @@
 // as the blocks that say it.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/format/report.h"
 #include "tracefs/tools/verify/trace_judge.h"
 
 namespace tracefs {
@@ -22,13 +19,9 @@ class OwnAccount {
   void AddTo(std::vector<JudgedRange>* findings) const;
 
  private:
-  using Counts = std::map<std::string, uint64_t, std::less<>>;
-
-  static uint64_t& Of(std::string_view reason, Counts* counts);
-
   // FINAL also counts what LOSS told in blocks that are gone or unreadable.
-  Counts told_;
-  Counts in_all_;
+  format::ReadStats::Losses told_;
+  format::ReadStats::Losses in_all_;
 };
 
 }  // namespace tracefs
