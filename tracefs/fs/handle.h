@@ -32,9 +32,15 @@ class LastCaller {
     uint32_t gid = 0;
     CallerInfo info;  // tid 0: was not resolved
   };
-  void Set(const Seen& seen) {
+  // `also` is called while no other one is set.
+  template <typename Also>
+  void Set(const Seen& seen, Also also) {
     std::lock_guard lock(mu_);
     seen_ = seen;
+    also();
+  }
+  void Set(const Seen& seen) {
+    Set(seen, [] {});
   }
   Seen Get() const {
     std::lock_guard lock(mu_);

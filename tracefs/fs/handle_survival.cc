@@ -73,14 +73,20 @@ OpenRecord* Handle::Record() const {
 }
 
 void Handle::NoteCaller(const LastCaller::Seen& seen) {
-  last_caller.Set(seen);
   OpenRecord* const record = Record();
-  if (record == nullptr) return;
-  // Never one of two that are mixed.
-  record->last_tid.store(0);
-  record->last_uid.store(seen.uid);
-  record->last_gid.store(seen.gid);
-  record->last_tid.store(seen.tid);
+  last_caller.Set(seen, [&] {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    if (record == nullptr || (record->last_tid.load(kRelaxed) == seen.tid &&
+                              record->last_uid.load(kRelaxed) == seen.uid &&
+                              record->last_gid.load(kRelaxed) == seen.gid)) {
+      return;
+    }
+    // Whenever this ends, a later daemon finds one of the two, or none.
+    record->last_tid.store(0, kRelaxed);
+    record->last_uid.store(seen.uid, std::memory_order_release);
+    record->last_gid.store(seen.gid, std::memory_order_release);
+    record->last_tid.store(seen.tid, std::memory_order_release);
+  });
 }
 
 void HandleTable::KeepIn(Area& kept_in) {
