@@ -21,8 +21,6 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 using testing::ElementsAre;
 
-constexpr uint32_t kFile = S_IFREG | 0644;
-
 // --- What a trace lacks.
 
 TEST(PlanLacksTest, EachFieldThatIsMissingIsCountedAlone) {

@@ -23,9 +23,6 @@ using namespace test;  // NOLINT: what this test is about
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr uint32_t kFile = S_IFREG | 0644;
-constexpr uint32_t kFolder = S_IFDIR | 0755;
-
 // --- States.
 
 FileState StateOf(uint64_t inode, mode_t mode) {

@@ -25,6 +25,9 @@ namespace tracefs::replay::test {
 using TraceBuilder = tracefs::test::TraceBuilder;
 
 inline constexpr uint64_t kRootInode = 1;
+// Modes.
+inline constexpr uint32_t kFile = S_IFREG | 0644;
+inline constexpr uint32_t kFolder = S_IFDIR | 0755;
 
 struct Told {
   Event event;
@@ -55,7 +58,7 @@ inline Event Named(Op op, const char* name, uint64_t inode, uint64_t at_us,
 inline Event Create(const char* name, uint64_t inode, uint64_t at_us,
                     uint64_t for_us = 1) {
   Event e = Named(Op::create_, name, inode, at_us, for_us);
-  e.Set(Field::kArgMode, S_IFREG | 0644);
+  e.Set(Field::kArgMode, kFile);
   e.Set(Field::kFlags, O_RDWR);
   e.Set(Field::kFh, inode);
   return e;
