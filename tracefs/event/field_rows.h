@@ -23,7 +23,7 @@
     kStrTid, kPid, kOwnPlace, "tid")                                          \
   X(kPid, "cpid", "ARG_PID", 4, 4, kUnsigned, kCaller,                        \
     kStrPid, kPid, kOwnPlace, "pid")                                          \
-  X(kPpid, "cppid", "ARG_PPID", 5, 4, kUnsigned, kCaller,                          \
+  X(kPpid, "cppid", "ARG_PPID", 5, 4, kUnsigned, kCaller,                     \
     kStrPpid, kPid, kNotShown, "ppid")                                        \
   X(kSid, "csid", "ARG_SID", 6, 4, kUnsigned, kCaller,                        \
     kStrSid, kPid, kNotShown, "sid")                                          \
@@ -47,7 +47,7 @@
     kStrFile, kHandle, kDecimal, "fh")                                        \
   X(kFhOut, "", "ARG_FH_OUT", 14, 8, kUnsigned, kRequest,                     \
     kStrFile, kHandle, kDecimal, "fh_out")                                    \
-  X(kInodeOut, "inode2", "ARG_INODE_OUT", 15, 8, kUnsigned, kRequest,               \
+  X(kInodeOut, "inode2", "ARG_INODE_OUT", 15, 8, kUnsigned, kRequest,         \
     kStrInode, kInode, kDecimal, "ino_out")                                   \
   X(kOffset, "offset", "ARG_OFFSET", 16, 8, kUnsigned, kRequest,              \
     kStrArgs, kIo, kSigned, "offset")                                         \
@@ -57,7 +57,7 @@
     kStrArgs, kIo, kDecimal, "size")                                          \
   X(kFlags, "flags", "ARG_FLAGS", 19, 4, kOpenFlags, kRequest,                \
     kStrFile, kRequest, kFlags, "flags")                                      \
-  X(kArgMode, "new_mode", "ARG_MODE", 20, 4, kOctal, kRequest,                        \
+  X(kArgMode, "new_mode", "ARG_MODE", 20, 4, kOctal, kRequest,                \
     kStrArgs, kMode, kAccessMode, "mode")                                     \
   X(kUmask, "", "ARG_UMASK", 21, 4, kOctal, kRequest,                         \
     kStrArgs, kMode, kOctal, "umask")                                         \
@@ -65,11 +65,11 @@
     kStrArgs, kDevice, kDevice, "rdev")                                       \
   X(kValid, "sets", "ARG_VALID", 23, 4, kHex, kRequest,                       \
     kStrArgs, kRequest, kSetMask, "valid")                                    \
-  X(kNewUid, "new_uid", "ARG_NEW_UID", 26, 4, kUser, kRequest,                       \
+  X(kNewUid, "new_uid", "ARG_NEW_UID", 26, 4, kUser, kRequest,                \
     kStrArgs, kUid, kDecimal, "new_uid")                                      \
-  X(kNewGid, "new_gid", "ARG_NEW_GID", 27, 4, kGroup, kRequest,                      \
+  X(kNewGid, "new_gid", "ARG_NEW_GID", 27, 4, kGroup, kRequest,               \
     kStrArgs, kGid, kDecimal, "new_gid")                                      \
-  X(kNewSize, "new_size", "ARG_NEW_SIZE", 28, 8, kUnsigned, kRequest,                 \
+  X(kNewSize, "new_size", "ARG_NEW_SIZE", 28, 8, kUnsigned, kRequest,         \
     kStrArgs, kSize, kDecimal, "new_size")                                    \
   X(kNewAtime, "", "ARG_NEW_ATIME_NS", 29, 8, kSigned, kRequest,              \
     kStrArgs, kClock, kTimestamp, "new_atime")                                \
@@ -145,7 +145,7 @@
     kStrPath, kName, kOwnPlace, "path")                                       \
   X(kFirstPath, "path1", "", 0, kPath, kText, kPath,                          \
     kStrNone, kName, kNotShown, "path1")                                      \
-  X(kNewPath, "path2", "ARG_NEW_PATH", 68, kPath, kText, kPath,                    \
+  X(kNewPath, "path2", "ARG_NEW_PATH", 68, kPath, kText, kPath,               \
     kStrPath, kName, kOwnPlace, "path2")                                      \
   X(kTarget, "", "ARG_TARGET", 69, kPath, kText, kRequest,                    \
     kStrArgs, kName, kOwnPlace, "target")                                     \
